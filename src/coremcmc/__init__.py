@@ -1,0 +1,1 @@
+"""Bayesian coresets and posterior draws from them, with nothing to tune."""

@@ -1,0 +1,205 @@
+"""The contracts between the parts: models, kernels, data sources.
+
+Symbols of the paper and their names here:
+
+=========  =====================================================================
+N          ``num_rows``, the number of rows of the data
+M          ``coreset_size``
+S          ``subsample_size``
+K          ``num_chains``
+θ          a *position*: any pytree of arrays
+ℓ_n(θ)     ``model.loglikelihood_fn(position, rows)[n]``
+π_0(θ)     ``model.logprior_fn(position)``, its logarithm
+π_w(θ)     :class:`coremcmc.target.Target`, the weighted posterior
+κ_w        a :class:`Kernel`
+=========  =====================================================================
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+__all__ = [
+    "DataSource",
+    "Feed",
+    "Kernel",
+    "KernelInfo",
+    "KernelState",
+    "LinearPredictorModel",
+    "Model",
+    "Position",
+    "Rows",
+    "SamplingAlgorithm",
+]
+
+Position = PyTree
+"""Parameters θ: a pytree of arrays of unconstrained reals (or what a Gibbs kernel understands)."""
+
+Rows = PyTree
+"""Data: a pytree of arrays that share their first axis, one entry a row."""
+
+
+class Model(ABC):
+    """A prior and a likelihood whose rows are independent given the parameters.
+
+    A model is immutable and hashable, so that a program compiled for it is found again.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    """Names of the columns that the model reads, where its rows are a mapping."""
+
+    default_kernel: ClassVar[str] = "hit_and_run"
+    """Name of the Markov kernel that suits this model."""
+
+    @abstractmethod
+    def logprior_fn(self, position: Position) -> Float[Array, ""]:
+        """Log density of the prior, log π_0(θ)."""
+
+    @abstractmethod
+    def loglikelihood_fn(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
+        """Log-likelihood ℓ_n(θ) of each row."""
+
+    @abstractmethod
+    def initial_position(self, rng_key: Key[Array, ""], rows: Rows) -> Position:
+        """Where a chain starts; ``rows`` are the coreset's, for their shapes."""
+
+    def constrain_fn(self, position: Position) -> Mapping[str, Array]:
+        """Named parameters on the scale that a person reads."""
+        return position if isinstance(position, Mapping) else {"position": position}
+
+    def prepare_rows(self, rows: Rows) -> Rows:
+        """Turn stored rows into what the likelihood computes with: floats become float64."""
+        return jax.tree.map(
+            lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, rows
+        )
+
+    def check_rows(self, rows: Rows) -> None:
+        """Raise ``ValueError`` where the data cannot belong to this model (host arrays)."""
+
+    def describe(self) -> str:
+        """Return one line that identifies the model and its constants."""
+        return repr(self)
+
+
+class LinearPredictorModel(Model):
+    """A model that reads a row through predictors linear in the position.
+
+    Then a move along a line in θ costs one matrix product, and each further point on that line
+    costs O(rows) whatever the number of parameters.
+    """
+
+    @abstractmethod
+    def predictor(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
+        """Linear predictor η_n(θ): linear (without a constant) in the position."""
+
+    @abstractmethod
+    def pointwise(
+        self, eta: Float[Array, " rows"], rows: Rows, position: Position
+    ) -> Float[Array, " rows"]:
+        """Log-likelihood of each row given its linear predictor."""
+
+    def loglikelihood_fn(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
+        """Log-likelihood ℓ_n(θ) of each row."""
+        return self.pointwise(self.predictor(position, rows), rows, position)
+
+
+class KernelState(NamedTuple):
+    """A Markov chain between two steps.
+
+    Attributes
+    ----------
+    position
+        θ.
+    loglikelihoods
+        ℓ_m(θ) of each coreset row. They stay true when the weights change, which a cached log
+        density would not, and the gradient estimate needs them.
+    """
+
+    position: Position
+    loglikelihoods: Float[Array, "*chains M"]
+
+
+class KernelInfo(NamedTuple):
+    """What one step did.
+
+    Attributes
+    ----------
+    num_evaluations
+        How often the log density of the coreset posterior was evaluated.
+    is_stuck
+        Whether the kernel found nowhere to go, which a correct target never causes.
+    """
+
+    num_evaluations: Int[Array, "*chains"]
+    is_stuck: Bool[Array, "*chains"]
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """A family of Markov kernels κ_w, each leaving the coreset posterior π_w invariant.
+
+    Immutable and hashable, like a model.
+    """
+
+    def init(self, position: Position, target: Any) -> KernelState:
+        """Start a chain at a position."""
+        ...
+
+    def step(
+        self, rng_key: Key[Array, ""], state: KernelState, target: Any
+    ) -> tuple[KernelState, KernelInfo]:
+        """Move a chain once."""
+        ...
+
+
+class SamplingAlgorithm(NamedTuple):
+    """A pair of pure functions, as BlackJAX has it."""
+
+    init: Callable
+    step: Callable
+
+
+@runtime_checkable
+class Feed(Protocol):
+    """What the compiled loop gets its subsamples from: a pytree with this method."""
+
+    def subsample(
+        self, rng_key: Key[Array, ""], iteration: Int[Array, ""], size: int
+    ) -> Rows:
+        """Return ``size`` distinct rows, every row of the data equally likely."""
+        ...
+
+
+@runtime_checkable
+class DataSource(Protocol):
+    """Where rows come from."""
+
+    @property
+    def num_rows(self) -> int:
+        """Return N."""
+        ...
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return the rows at these indices, as host arrays."""
+        ...
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one column whole, for stratified selection."""
+        ...
+
+    def feed(self) -> Feed:
+        """Return the subsampler for the compiled loop."""
+        ...
+
+    def check(self, model: Model) -> None:
+        """Raise ``ValueError`` where the rows are not finite or not of the model's kind."""
+        ...
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what tells this data set from another, cheaply."""
+        ...

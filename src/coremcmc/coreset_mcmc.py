@@ -1,0 +1,253 @@
+"""One iteration of Coreset MCMC (Algorithm 1, with the hot start of Algorithm 2).
+
+The only place where the weights w and the chains θ meet. Pure functions throughout; the loop
+around them is in :mod:`coremcmc.loop`, or the user's own.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, Key, PyTree
+
+from coremcmc.base import Kernel, KernelState, Model, Position, Rows, SamplingAlgorithm
+from coremcmc.gradient import kl_gradient
+from coremcmc.hot_start import HotStart, HotStartState
+from coremcmc.kernels import KERNELS
+from coremcmc.optimizers import OPTIMIZERS, constrained, gated
+from coremcmc.target import Target
+
+__all__ = ["FAILURES", "CoresetMCMC", "CoresetState", "StepInfo", "coreset_mcmc"]
+
+FAILURES = (
+    "no failure",
+    "the gradient estimate is not finite: some row has a log-likelihood of NaN or ±infinity at "
+    "the chains' positions. Check the model for overflow, or rescale the features",
+    "the slice sampler found no point of its slice: the log density is NaN or discontinuous "
+    "around the chain's position. Check the model's log density there",
+    "the log density of a chain is not finite. Check the model for overflow, or rescale the "
+    "features",
+)
+"""What ``StepInfo.failure`` means."""
+
+
+class CoresetState(NamedTuple):
+    """Where a run stands.
+
+    Attributes
+    ----------
+    iteration
+        t, the number of iterations done.
+    weights
+        w_t.
+    optimizer_state
+        The optimizer's, inside its gate and its constraint.
+    chains
+        The K chains, each leaf with a leading axis of length K.
+    hot_start
+        Whether the weights may move yet.
+    num_evaluations
+        Log density evaluations by all chains so far.
+    """
+
+    iteration: Int[Array, ""]
+    weights: Float[Array, " M"]
+    optimizer_state: PyTree
+    chains: KernelState
+    hot_start: HotStartState
+    num_evaluations: Int[Array, ""]
+
+
+class StepInfo(NamedTuple):
+    """What one iteration did.
+
+    Attributes
+    ----------
+    gradient_norm
+        ‖ĝ_t‖.
+    log_potentials
+        Σ_m w_m ℓ_m(θ_k) of each chain after its move.
+    failure
+        Zero, or an index into :data:`FAILURES`.
+    """
+
+    gradient_norm: Float[Array, ""]
+    log_potentials: Float[Array, " K"]
+    failure: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class CoresetMCMC:
+    """The algorithm with its parts chosen. Hashable, so that its compiled loop is found again."""
+
+    model: Model
+    num_rows: int
+    kernel: Kernel
+    optimizer: optax.GradientTransformation
+    hot_start: HotStart | None = HotStart()
+    max_weight_sum: float | None = None
+
+    @property
+    def _weight_optimizer(self) -> optax.GradientTransformationExtraArgs:
+        return constrained(gated(self.optimizer), self.max_weight_sum)
+
+    def init(
+        self, positions: Position, weights: Float[Array, " M"], rows: Rows
+    ) -> CoresetState:
+        """Start K chains at ``positions`` (leading axis K) with the coreset's rows and weights."""
+        if jnp.zeros(()).dtype != jnp.float64:
+            raise ValueError(
+                "Coreset MCMC needs 64-bit floats: log densities of the order of 10^6 lose their "
+                "differences in 32 bits. Run inside `with jax.enable_x64(True):`."
+            )
+        target = Target(self.model, rows, weights)
+        chains = jax.vmap(self.kernel.init, in_axes=(0, None))(positions, target)
+        num_chains = chains.loglikelihoods.shape[0]
+        return CoresetState(
+            iteration=jnp.zeros((), int),
+            weights=weights,
+            optimizer_state=self._weight_optimizer.init(weights),
+            chains=chains,
+            hot_start=(
+                HotStart.disabled(num_chains)
+                if self.hot_start is None
+                else self.hot_start.init(num_chains)
+            ),
+            num_evaluations=jnp.zeros((), int),
+        )
+
+    def step(
+        self, rng_key: Key[Array, ""], state: CoresetState, subsample: Rows, rows: Rows
+    ) -> tuple[CoresetState, StepInfo]:
+        """One iteration: the weights first, then the chains, then the hot-start test.
+
+        ``subsample`` and ``rows`` (the coreset's) are as ``model.prepare_rows`` makes them.
+        """
+        chains = state.chains
+        loglikelihood = jax.vmap(self.model.loglikelihood_fn, in_axes=(0, None))
+        gradient = kl_gradient(
+            state.weights,
+            chains.loglikelihoods,
+            loglikelihood(chains.position, subsample),
+            self.num_rows,
+        )
+        updates, optimizer_state = self._weight_optimizer.update(
+            gradient, state.optimizer_state, state.weights, is_hot=state.hot_start.is_hot
+        )
+        weights = optax.apply_updates(state.weights, updates)
+
+        target = Target(self.model, rows, weights)
+        num_chains = chains.loglikelihoods.shape[0]
+        keys = jax.random.split(rng_key, num_chains)
+        move = jax.vmap(self.kernel.step, in_axes=(0, 0, None))
+        chains, kernel_info = move(keys, chains, target)
+        log_potentials = jax.vmap(target.log_potential)(chains.loglikelihoods)
+
+        iteration = state.iteration + 1
+        hot_start = state.hot_start
+        if self.hot_start is not None:
+            dimension = ravel_pytree(chains.position)[0].size // num_chains
+            hot_start = self.hot_start.update(hot_start, iteration, log_potentials, dimension)
+        gradient_norm = jnp.linalg.norm(gradient)
+        failure = jnp.select(
+            [
+                ~jnp.isfinite(gradient_norm),
+                kernel_info.is_stuck.any(),
+                ~jnp.isfinite(log_potentials).all(),
+            ],
+            [1, 2, 3],
+            0,
+        )
+        new_state = CoresetState(
+            iteration,
+            weights,
+            optimizer_state,
+            chains,
+            hot_start,
+            state.num_evaluations + kernel_info.num_evaluations.sum(),
+        )
+        return new_state, StepInfo(gradient_norm, log_potentials, failure)
+
+
+def coreset_mcmc(
+    model: Model,
+    coreset_rows: Rows,
+    num_rows: int,
+    *,
+    kernel: Kernel | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    hot_start: HotStart | None = HotStart(),
+    max_weight_sum: float | None = None,
+) -> SamplingAlgorithm:
+    """Coreset MCMC for people with their own loop.
+
+    Run it in 64-bit mode (``with jax.enable_x64(True):``).
+
+    Parameters
+    ----------
+    model
+        The prior and the likelihood.
+    coreset_rows
+        The M chosen rows.
+    num_rows
+        N, the number of rows that they were chosen from.
+    kernel, optimizer
+        By default the model's own kernel, and :func:`coremcmc.hot_dog`.
+    hot_start
+        Settings of the hot-start test, or ``None`` to move the weights from the start.
+    max_weight_sum
+        B, a bound on the sum of the weights.
+
+    Returns
+    -------
+    A pair of pure functions:
+
+    - ``init(rng_key, num_chains=2, weights=None) -> CoresetState``
+    - ``step(rng_key, state, subsample) -> (CoresetState, StepInfo)``, where ``subsample`` is a
+      fresh uniform draw of S distinct rows of the data, of the same structure as
+      ``coreset_rows``.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, coremcmc
+    >>> data = coremcmc.gaussian_location_data(num_rows=1000, dimension=2)
+    >>> rng = np.random.default_rng(0)
+    >>> with jax.enable_x64(True):
+    ...     algorithm = coremcmc.coreset_mcmc(
+    ...         coremcmc.GaussianLocation(), {"x": data["x"][:10]}, num_rows=1000)
+    ...     state = algorithm.init(jax.random.key(0))
+    ...     for i in range(3):
+    ...         rows = {"x": data["x"][rng.choice(1000, 10, replace=False)]}
+    ...         state, info = algorithm.step(jax.random.key(i), state, rows)
+    >>> int(state.iteration)
+    3
+    """
+    algorithm = CoresetMCMC(
+        model,
+        num_rows,
+        KERNELS[model.default_kernel]() if kernel is None else kernel,
+        OPTIMIZERS["hot_dog"]() if optimizer is None else optimizer,
+        hot_start,
+        max_weight_sum,
+    )
+    rows = jax.tree.map(jnp.asarray, coreset_rows)
+
+    def prepare(stored: Rows) -> Rows:
+        return model.prepare_rows(jax.tree.map(jnp.asarray, stored))
+
+    def init(rng_key: Any, num_chains: int = 2, weights: Any = None) -> CoresetState:
+        prepared = prepare(rows)
+        coreset_size = jax.tree.leaves(rows)[0].shape[0]
+        if weights is None:
+            weights = jnp.full(coreset_size, num_rows / coreset_size)
+        keys = jax.random.split(rng_key, num_chains)
+        positions = jax.vmap(lambda key: model.initial_position(key, prepared))(keys)
+        return algorithm.init(positions, weights, prepared)
+
+    def step(rng_key: Any, state: CoresetState, subsample: Rows):
+        return algorithm.step(rng_key, state, prepare(subsample), prepare(rows))
+
+    return SamplingAlgorithm(init, step)

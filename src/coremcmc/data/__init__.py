@@ -1,0 +1,42 @@
+"""Data sources: what knows where rows come from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coremcmc.base import DataSource, Model
+from coremcmc.data.memory import MemoryData
+from coremcmc.data.synthetic import (
+    gaussian_location_data,
+    logistic_data,
+    sparse_regression_data,
+)
+
+__all__ = [
+    "MemoryData",
+    "as_data_source",
+    "gaussian_location_data",
+    "logistic_data",
+    "sparse_regression_data",
+]
+
+
+def as_data_source(data: Any, model: Model) -> DataSource:
+    """Accept a data source, a mapping of arrays, a table with columns, or a tuple of arrays.
+
+    A tuple is matched with the model's own column names: ``(x, y)`` for a regression.
+    """
+    if isinstance(data, DataSource):
+        return data
+    if isinstance(data, tuple) and model.fields:
+        if len(data) != len(model.fields):
+            raise ValueError(
+                f"data is a tuple of {len(data)} arrays, but {type(model).__name__} reads "
+                f"{len(model.fields)}: {', '.join(model.fields)}."
+            )
+        data = dict(zip(model.fields, data, strict=True))
+    if model.fields and not isinstance(data, Mapping):
+        raise ValueError(
+            f"data must be a mapping with the columns {', '.join(model.fields)} "
+            f"(or a tuple of them in that order), not a {type(data).__name__}."
+        )
+    return MemoryData(data)

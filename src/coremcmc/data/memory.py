@@ -1,0 +1,135 @@
+"""Data that fit in memory."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from coremcmc.base import Model, Rows
+from coremcmc.data.permutation import distinct_indices
+
+__all__ = ["MemoryData", "MemoryFeed"]
+
+_BLOCK_ROWS = 1 << 18
+_FINGERPRINT_ROWS = 4096
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class MemoryFeed:
+    """All rows on the device; subsamples are gathered there, in O(size)."""
+
+    rows: Rows
+    num_rows: int = field(metadata={"static": True})
+
+    def subsample(self, rng_key, iteration, size: int) -> Rows:
+        """``size`` distinct rows, fresh at every iteration."""
+        indices = distinct_indices(rng_key, size, self.num_rows)
+        return jax.tree.map(lambda x: x.at[indices].get(mode="promise_in_bounds"), self.rows)
+
+
+class MemoryData:
+    """Arrays that share their first axis.
+
+    Parameters
+    ----------
+    rows
+        A mapping of names to arrays, or any other pytree of arrays. They keep their dtype, and
+        are not copied where the device is the host.
+    """
+
+    def __init__(self, rows: Rows):
+        self.rows = jax.tree.map(np.asarray, dict(rows) if isinstance(rows, Mapping) else rows)
+        self._num_rows = _common_length(self.rows)
+
+    @property
+    def num_rows(self) -> int:
+        """Return N."""
+        return self._num_rows
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return the rows at these indices."""
+        return jax.tree.map(lambda x: x[indices], self.rows)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one column whole."""
+        if not isinstance(self.rows, Mapping) or name not in self.rows:
+            known = sorted(self.rows) if isinstance(self.rows, Mapping) else "none has a name"
+            raise ValueError(f"there is no column {name!r} in data; its columns: {known}.")
+        return self.rows[name]
+
+    def feed(self) -> MemoryFeed:
+        """Put the rows on the device."""
+        return MemoryFeed(jax.tree.map(jnp.asarray, self.rows), self.num_rows)
+
+    def blocks(self) -> Iterator[tuple[int, Rows]]:
+        """Run through the rows once: (first index, rows) of consecutive blocks, tail included."""
+        for start in range(0, self.num_rows, _BLOCK_ROWS):
+            yield start, jax.tree.map(lambda x, s=start: x[s : s + _BLOCK_ROWS], self.rows)
+
+    def check(self, model: Model) -> None:
+        """Finite everywhere, and of the model's kind; in blocks, so that no copy is made."""
+        missing = [name for name in model.fields if name not in self.rows]
+        if missing:
+            raise ValueError(
+                f"data lacks the column(s) {missing} that {type(model).__name__} reads; "
+                f"it has {sorted(self.rows)}."
+            )
+        for start, block in self.blocks():
+            for path, column in jax.tree_util.tree_leaves_with_path(block):
+                _check_finite(f"data{jax.tree_util.keystr(path)}", column, start)
+            try:
+                model.check_rows(block)
+            except ValueError as error:
+                if start == 0:
+                    raise
+                raise ValueError(f"{error} (rows counted from row {start:,})") from None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Shapes, dtypes and a digest of evenly spaced rows."""
+        leaves = jax.tree_util.tree_leaves_with_path(self.rows)
+        chosen = np.unique(np.linspace(0, self.num_rows - 1, _FINGERPRINT_ROWS).astype(np.int64))
+        digest = hashlib.blake2b(digest_size=16)
+        for _, column in leaves:
+            digest.update(np.ascontiguousarray(column[chosen]).tobytes())
+        shapes = {jax.tree_util.keystr(p): f"{x.dtype}{list(x.shape)}" for p, x in leaves}
+        return {"shapes": shapes, "digest": digest.hexdigest()}
+
+
+def _common_length(rows: Rows) -> int:
+    leaves = jax.tree_util.tree_leaves_with_path(rows)
+    if not leaves:
+        raise ValueError("data is empty: give at least one array of rows.")
+    lengths = {}
+    for path, column in leaves:
+        name = f"data{jax.tree_util.keystr(path)}"
+        if column.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must hold numbers, but its dtype is {column.dtype}. Encode text or "
+                "categories as numbers first."
+            )
+        if column.ndim == 0:
+            raise ValueError(f"{name} is a single number; it must have one entry per row.")
+        lengths[name] = column.shape[0]
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the arrays of data differ in their number of rows: {lengths}.")
+    num_rows = next(iter(lengths.values()))
+    if num_rows == 0:
+        raise ValueError("data is empty: it has 0 rows.")
+    return num_rows
+
+
+def _check_finite(name: str, column: np.ndarray, start: int) -> None:
+    if column.dtype.kind != "f":
+        return
+    finite = np.isfinite(column).reshape(len(column), -1).all(axis=1)
+    if not finite.all():
+        where = start + int(np.argmin(finite))
+        raise ValueError(
+            f"{name} has NaN or infinite values, the first at row {where:,}. "
+            "Drop or impute such rows before fitting."
+        )

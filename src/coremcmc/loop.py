@@ -1,0 +1,145 @@
+"""The compiled loop: many iterations in one program, with thinned records.
+
+The compiled function is the same for every piece of a run, whatever its length: where to stop is
+an argument, and the records fill the front of a buffer of fixed size. Nothing that it computes
+depends on where one piece ends and the next begins, so that an interrupted run, resumed, gives
+the same numbers to the last bit.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int
+
+from coremcmc.averaging import LatterHalf, latter_half_init, latter_half_update
+from coremcmc.base import Feed, Position, Rows
+from coremcmc.coreset_mcmc import CoresetMCMC, CoresetState
+
+__all__ = ["LoopState", "Records", "flat_positions", "init_loop", "run_piece"]
+
+
+class LoopState(NamedTuple):
+    """All that a run needs to go on.
+
+    Attributes
+    ----------
+    coreset
+        The algorithm's state.
+    average
+        The running average of the weights.
+    position_sum
+        Sum over iterations of the chains' mean position, flattened.
+    failure
+        Index into :data:`coremcmc.coreset_mcmc.FAILURES`.
+    """
+
+    coreset: CoresetState
+    average: LatterHalf
+    position_sum: Float[Array, " D"]
+    failure: Int[Array, ""]
+
+
+class Records(NamedTuple):
+    """What is kept of every ``thin``-th iteration; each array has one entry a record."""
+
+    iteration: Int[Array, " R"]
+    positions: Float[Array, "R K D"]
+    position_sum: Float[Array, "R D"]
+    log_potentials: Float[Array, "R K"]
+    gradient_norm: Float[Array, " R"]
+    hot_start_statistic: Float[Array, " R"]
+    is_hot: Int[Array, " R"]
+    num_evaluations: Int[Array, " R"]
+    weights_sum: Float[Array, " R"]
+    weights_max: Float[Array, " R"]
+    weights_num_zero: Int[Array, " R"]
+    weights_ess: Float[Array, " R"]
+
+
+def flat_positions(positions: Position) -> Float[Array, "K D"]:
+    """Return each chain's position as a vector, in the order of the pytree's leaves."""
+    return jax.vmap(lambda position: ravel_pytree(position)[0].astype(float))(positions)
+
+
+def init_loop(state: CoresetState, planned_length: int) -> LoopState:
+    """Begin a run."""
+    dimension = flat_positions(state.chains.position).shape[1]
+    average = latter_half_init(state.weights, planned_length)
+    return LoopState(state, average, jnp.zeros(dimension), jnp.zeros((), int))
+
+
+@functools.partial(jax.jit, static_argnames=("algorithm", "subsample_size", "thin", "capacity"))
+def run_piece(
+    algorithm: CoresetMCMC,
+    rng_key: Array,
+    state: LoopState,
+    rows: Rows,
+    feed: Feed,
+    stop: Int[Array, ""],
+    *,
+    subsample_size: int,
+    thin: int,
+    capacity: int,
+) -> tuple[LoopState, Records, Int[Array, ""]]:
+    """Run until iteration ``stop``, ``capacity`` records, or a failure, whichever comes first.
+
+    Records fall on the multiples of ``thin``, and on ``stop``. Returns the state, the buffer of
+    records, and how many of them are filled.
+    """
+
+    def iterate(carry):
+        state, _ = carry
+        iteration = state.coreset.iteration
+        key_move, key_subsample = jax.random.split(jax.random.fold_in(rng_key, iteration))
+        subsample = feed.subsample(key_subsample, iteration, subsample_size)
+        coreset, info = algorithm.step(
+            key_move, state.coreset, algorithm.model.prepare_rows(subsample), rows
+        )
+        centre = flat_positions(coreset.chains.position).mean(axis=0)
+        average = latter_half_update(state.average, coreset.weights, coreset.iteration)
+        new = LoopState(coreset, average, state.position_sum + centre, info.failure)
+        return new, (info.gradient_norm, info.log_potentials)
+
+    def record_of(state: LoopState, gradient_norm, log_potentials) -> Records:
+        coreset = state.coreset
+        weights = coreset.weights
+        return Records(
+            iteration=coreset.iteration,
+            positions=flat_positions(coreset.chains.position),
+            position_sum=state.position_sum,
+            log_potentials=log_potentials,
+            gradient_norm=gradient_norm,
+            hot_start_statistic=coreset.hot_start.statistic,
+            is_hot=coreset.hot_start.is_hot.astype(int),
+            num_evaluations=coreset.num_evaluations,
+            weights_sum=weights.sum(),
+            weights_max=weights.max(),
+            weights_num_zero=(weights == 0).sum(),
+            weights_ess=jnp.square(weights.sum()) / jnp.square(weights).sum(),
+        )
+
+    def fill_one(carry):
+        state, records, count = carry
+        until = jnp.minimum((state.coreset.iteration // thin + 1) * thin, stop)
+
+        def unfinished(inner):
+            return (inner[0].coreset.iteration < until) & (inner[0].failure == 0)
+
+        num_chains = state.coreset.chains.loglikelihoods.shape[0]
+        nothing = (jnp.zeros(()), jnp.zeros(num_chains))
+        state, info = jax.lax.while_loop(unfinished, iterate, (state, nothing))
+        record = record_of(state, *info)
+        records = jax.tree.map(lambda buffer, x: buffer.at[count].set(x), records, record)
+        return state, records, count + 1
+
+    def more(carry):
+        state, _, count = carry
+        unfinished = (state.coreset.iteration < stop) & (state.failure == 0)
+        return unfinished & (count < capacity)
+
+    shapes = jax.eval_shape(record_of, state, jnp.zeros(()), state.coreset.chains.loglikelihoods[:, 0])
+    buffers = jax.tree.map(lambda s: jnp.zeros((capacity, *s.shape), s.dtype), shapes)
+    return jax.lax.while_loop(more, fill_one, (state, buffers, jnp.zeros((), int)))

@@ -1,0 +1,54 @@
+"""A model from two JAX functions that the user wrote."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Array, Float
+
+from coremcmc.base import Model, Position, Rows
+
+__all__ = ["FunctionModel"]
+
+
+@dataclass(frozen=True)
+class FunctionModel(Model):
+    """A model from a user's functions.
+
+    Parameters
+    ----------
+    logprior
+        ``logprior(position)``: log density of the prior, a scalar.
+    loglikelihood
+        ``loglikelihood(position, rows)``: one value per row.
+    initial
+        ``initial(rng_key)``: where a chain starts.
+    constrain
+        ``constrain(position)``: named parameters for output; the position itself if omitted.
+    """
+
+    logprior: Callable[[Position], Array]
+    loglikelihood: Callable[[Position, Rows], Array]
+    initial: Callable[[Array], Position]
+    constrain: Callable[[Position], dict[str, Array]] | None = None
+
+    def logprior_fn(self, position: Position) -> Float[Array, ""]:
+        """The user's log prior."""
+        return self.logprior(position)
+
+    def loglikelihood_fn(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
+        """The user's log-likelihoods."""
+        return self.loglikelihood(position, rows)
+
+    def initial_position(self, rng_key, rows: Rows) -> Position:
+        """The user's start."""
+        return self.initial(rng_key)
+
+    def constrain_fn(self, position: Position):
+        """The user's names, or the position's own."""
+        return super().constrain_fn(position) if self.constrain is None else self.constrain(position)
+
+    def describe(self) -> str:
+        """Names of the functions: their addresses change from run to run."""
+        functions = (self.logprior, self.loglikelihood, self.initial)
+        names = (f"{f.__module__}.{getattr(f, '__qualname__', repr(f))}" for f in functions)
+        return f"FunctionModel({', '.join(names)})"

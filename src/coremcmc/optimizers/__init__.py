@@ -1,0 +1,31 @@
+"""Optimizers: what moves the weights w. Each is an optax transformation."""
+
+import functools
+from collections.abc import Callable
+
+import optax
+
+from coremcmc.optimizers.constraints import constrained, gated
+from coremcmc.optimizers.dadapt_sgd import dadapt_sgd
+from coremcmc.optimizers.hot_dog import hot_dog
+from coremcmc.optimizers.paper import adam, dadapt_adam, dog, dowg, prodigy
+
+__all__ = [
+    "OPTIMIZERS",
+    "adam",
+    "constrained",
+    "dadapt_adam",
+    "dadapt_sgd",
+    "dog",
+    "dowg",
+    "gated",
+    "hot_dog",
+    "prodigy",
+]
+
+# Cached, so that the same name gives the same object and a compiled program is found again.
+OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
+    factory.__name__: functools.cache(factory)
+    for factory in (hot_dog, adam, dog, dowg, prodigy, dadapt_sgd, dadapt_adam)
+}
+"""Optimizers by the name under which ``fit(optimizer=…)`` knows them."""
