@@ -48,8 +48,6 @@ def latter_half_update(
     )
 
 
-def latter_half_average(
-    state: LatterHalf, iteration: Int[Array, ""]
-) -> Float[Array, " M"]:
+def latter_half_average(state: LatterHalf, iteration: Int[Array, ""]) -> Float[Array, " M"]:
     """Return the average over the older window."""
     return state.older_sum / jnp.maximum(iteration - state.older_start, 1)

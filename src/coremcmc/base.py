@@ -35,6 +35,7 @@ __all__ = [
     "Position",
     "Rows",
     "SamplingAlgorithm",
+    "named_leaves",
 ]
 
 Position = PyTree
@@ -42,6 +43,18 @@ Position = PyTree
 
 Rows = PyTree
 """Data: a pytree of arrays that share their first axis, one entry a row."""
+
+
+def named_leaves(tree: PyTree, name: str) -> dict[str, Array]:
+    """Name the leaves of a pytree by their paths, ``beta`` or ``layers.0.bias``.
+
+    A tree that is a single array gets the given name.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator=".") or name: leaf
+        for path, leaf in leaves
+    }
 
 
 class Model(ABC):
@@ -70,7 +83,7 @@ class Model(ABC):
 
     def constrain_fn(self, position: Position) -> Mapping[str, Array]:
         """Named parameters on the scale that a person reads."""
-        return position if isinstance(position, Mapping) else {"position": position}
+        return named_leaves(position, "position")
 
     def prepare_rows(self, rows: Rows) -> Rows:
         """Turn stored rows into what the likelihood computes with: floats become float64."""
@@ -168,9 +181,7 @@ class SamplingAlgorithm(NamedTuple):
 class Feed(Protocol):
     """What the compiled loop gets its subsamples from: a pytree with this method."""
 
-    def subsample(
-        self, rng_key: Key[Array, ""], iteration: Int[Array, ""], size: int
-    ) -> Rows:
+    def subsample(self, rng_key: Key[Array, ""], iteration: Int[Array, ""], size: int) -> Rows:
         """Return ``size`` distinct rows, every row of the data equally likely."""
         ...
 

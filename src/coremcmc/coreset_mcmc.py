@@ -94,9 +94,7 @@ class CoresetMCMC:
     def _weight_optimizer(self) -> optax.GradientTransformationExtraArgs:
         return constrained(gated(self.optimizer), self.max_weight_sum)
 
-    def init(
-        self, positions: Position, weights: Float[Array, " M"], rows: Rows
-    ) -> CoresetState:
+    def init(self, positions: Position, weights: Float[Array, " M"], rows: Rows) -> CoresetState:
         """Start K chains at ``positions`` (leading axis K) with the coreset's rows and weights."""
         if jnp.zeros(()).dtype != jnp.float64:
             raise ValueError(
@@ -160,7 +158,7 @@ class CoresetMCMC:
             ],
             [1, 2, 3],
             0,
-        )
+        ).astype(int)
         new_state = CoresetState(
             iteration,
             weights,

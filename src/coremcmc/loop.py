@@ -68,7 +68,9 @@ def init_loop(state: CoresetState, planned_length: int) -> LoopState:
     """Begin a run."""
     dimension = flat_positions(state.chains.position).shape[1]
     average = latter_half_init(state.weights, planned_length)
-    return LoopState(state, average, jnp.zeros(dimension), jnp.zeros((), int))
+    begun = LoopState(state, average, jnp.zeros(dimension), jnp.zeros((), int))
+    # Without weak types, which the loop's output has not: else the second piece would recompile.
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), begun)
 
 
 @functools.partial(jax.jit, static_argnames=("algorithm", "subsample_size", "thin", "capacity"))
@@ -79,15 +81,16 @@ def run_piece(
     rows: Rows,
     feed: Feed,
     stop: Int[Array, ""],
+    max_records: Int[Array, ""],
     *,
     subsample_size: int,
     thin: int,
     capacity: int,
 ) -> tuple[LoopState, Records, Int[Array, ""]]:
-    """Run until iteration ``stop``, ``capacity`` records, or a failure, whichever comes first.
+    """Run until iteration ``stop``, ``max_records`` records, or a failure, whichever comes first.
 
-    Records fall on the multiples of ``thin``, and on ``stop``. Returns the state, the buffer of
-    records, and how many of them are filled.
+    Records fall on the multiples of ``thin``, and on ``stop``, the end of the run. Returns the
+    state, the buffer of ``capacity`` records, and how many of them are filled.
     """
 
     def iterate(carry):
@@ -138,8 +141,9 @@ def run_piece(
     def more(carry):
         state, _, count = carry
         unfinished = (state.coreset.iteration < stop) & (state.failure == 0)
-        return unfinished & (count < capacity)
+        return unfinished & (count < jnp.minimum(max_records, capacity))
 
-    shapes = jax.eval_shape(record_of, state, jnp.zeros(()), state.coreset.chains.loglikelihoods[:, 0])
+    one_per_chain = state.coreset.chains.loglikelihoods[:, 0]
+    shapes = jax.eval_shape(record_of, state, jnp.zeros(()), one_per_chain)
     buffers = jax.tree.map(lambda s: jnp.zeros((capacity, *s.shape), s.dtype), shapes)
     return jax.lax.while_loop(more, fill_one, (state, buffers, jnp.zeros((), int)))

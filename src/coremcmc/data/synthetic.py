@@ -7,9 +7,7 @@ __all__ = ["gaussian_location_data", "logistic_data", "sparse_regression_data"]
 Columns = dict[str, np.ndarray]
 
 
-def gaussian_location_data(
-    seed: int = 0, num_rows: int = 10_000, dimension: int = 20
-) -> Columns:
+def gaussian_location_data(seed: int = 0, num_rows: int = 10_000, dimension: int = 20) -> Columns:
     """x_n ~ N(0, I) (appendix: N = 10,000, d = 20)."""
     return {"x": np.random.default_rng(seed).standard_normal((num_rows, dimension))}
 

@@ -45,7 +45,9 @@ class FunctionModel(Model):
 
     def constrain_fn(self, position: Position):
         """The user's names, or the position's own."""
-        return super().constrain_fn(position) if self.constrain is None else self.constrain(position)
+        return (
+            super().constrain_fn(position) if self.constrain is None else self.constrain(position)
+        )
 
     def describe(self) -> str:
         """Names of the functions: their addresses change from run to run."""

@@ -1,0 +1,39 @@
+"""Numbers that judge a run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["average_squared_z", "coordinate_names", "latter_half_means"]
+
+
+def average_squared_z(mean: Any, reference_mean: Any, reference_sd: Any) -> np.ndarray:
+    """Average over coordinates of ((μ_i − μ̂_i) / σ_i)², the paper's measure of error.
+
+    The last axis runs over coordinates; leading axes of ``mean`` (a trace) remain.
+    """
+    z = (np.asarray(reference_mean) - np.asarray(mean)) / np.asarray(reference_sd)
+    return np.mean(z * z, axis=-1)
+
+
+def latter_half_means(iteration: np.ndarray, position_sum: np.ndarray) -> np.ndarray:
+    """Mean of the latter half of all draws so far, at each record.
+
+    ``position_sum`` holds sums over all iterations up to each record, so that a mean over the
+    latter half is a difference of two of them. Where half of t is not itself a record, the half
+    begins at the last record before it.
+    """
+    starts = np.concatenate([[0], iteration])
+    sums = np.concatenate([np.zeros((1, position_sum.shape[1])), position_sum])
+    begin = np.searchsorted(starts, iteration / 2, side="right") - 1
+    return (position_sum - sums[begin]) / (iteration - starts[begin])[:, None]
+
+
+def coordinate_names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Name every coordinate of named arrays: ``beta[0]``, ``beta[1]``, …, ``sigma``."""
+    names = []
+    for name, shape in shapes.items():
+        for index in np.ndindex(*shape):
+            names.append(f"{name}[{','.join(map(str, index))}]" if shape else name)
+    return names
