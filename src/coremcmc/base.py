@@ -32,16 +32,20 @@ __all__ = [
     "KernelState",
     "LinearPredictorModel",
     "Model",
+    "PRNGKey",
     "Position",
     "Rows",
     "SamplingAlgorithm",
     "named_leaves",
 ]
 
-Position = PyTree
+PRNGKey = Key[Array, ""]
+"""A JAX random key, made by ``jax.random.key``."""
+
+Position = Any
 """Parameters θ: a pytree of arrays of unconstrained reals (or what a Gibbs kernel understands)."""
 
-Rows = PyTree
+Rows = Any
 """Data: a pytree of arrays that share their first axis, one entry a row."""
 
 
@@ -78,7 +82,7 @@ class Model(ABC):
         """Log-likelihood ℓ_n(θ) of each row."""
 
     @abstractmethod
-    def initial_position(self, rng_key: Key[Array, ""], rows: Rows) -> Position:
+    def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """Where a chain starts; ``rows`` are the coreset's, for their shapes."""
 
     def constrain_fn(self, position: Position) -> Mapping[str, Array]:
@@ -164,7 +168,7 @@ class Kernel(Protocol):
         ...
 
     def step(
-        self, rng_key: Key[Array, ""], state: KernelState, target: Any
+        self, rng_key: PRNGKey, state: KernelState, target: Any
     ) -> tuple[KernelState, KernelInfo]:
         """Move a chain once."""
         ...
@@ -181,7 +185,7 @@ class SamplingAlgorithm(NamedTuple):
 class Feed(Protocol):
     """What the compiled loop gets its subsamples from: a pytree with this method."""
 
-    def subsample(self, rng_key: Key[Array, ""], iteration: Int[Array, ""], size: int) -> Rows:
+    def subsample(self, rng_key: PRNGKey, iteration: Int[Array, ""], size: int) -> Rows:
         """Return ``size`` distinct rows, every row of the data equally likely."""
         ...
 

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
-from coremcmc.base import Kernel, KernelState, Model, Position, Rows, SamplingAlgorithm
+from coremcmc.base import Kernel, KernelState, Model, Position, PRNGKey, Rows, SamplingAlgorithm
 from coremcmc.gradient import kl_gradient
 from coremcmc.hot_start import HotStart, HotStartState
 from coremcmc.kernels import KERNELS
@@ -118,7 +118,7 @@ class CoresetMCMC:
         )
 
     def step(
-        self, rng_key: Key[Array, ""], state: CoresetState, subsample: Rows, rows: Rows
+        self, rng_key: PRNGKey, state: CoresetState, subsample: Rows, rows: Rows
     ) -> tuple[CoresetState, StepInfo]:
         """One iteration: the weights first, then the chains, then the hot-start test.
 
@@ -236,7 +236,7 @@ def coreset_mcmc(
     def prepare(stored: Rows) -> Rows:
         return model.prepare_rows(jax.tree.map(jnp.asarray, stored))
 
-    def init(rng_key: Any, num_chains: int = 2, weights: Any = None) -> CoresetState:
+    def init(rng_key: PRNGKey, num_chains: int = 2, weights: Any = None) -> CoresetState:
         prepared = prepare(rows)
         coreset_size = jax.tree.leaves(rows)[0].shape[0]
         if weights is None:
@@ -245,7 +245,9 @@ def coreset_mcmc(
         positions = jax.vmap(lambda key: model.initial_position(key, prepared))(keys)
         return algorithm.init(positions, weights, prepared)
 
-    def step(rng_key: Any, state: CoresetState, subsample: Rows):
+    def step(
+        rng_key: PRNGKey, state: CoresetState, subsample: Rows
+    ) -> tuple[CoresetState, StepInfo]:
         return algorithm.step(rng_key, state, prepare(subsample), prepare(rows))
 
     return SamplingAlgorithm(init, step)

@@ -13,7 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from coremcmc.averaging import latter_half_average
-from coremcmc.base import DataSource, Feed, Model, Position, Rows, named_leaves
+from coremcmc.base import DataSource, Feed, Model, Position, PRNGKey, Rows, named_leaves
 from coremcmc.coreset_mcmc import FAILURES, CoresetMCMC
 from coremcmc.data import as_data_source
 from coremcmc.io import check_writable, pack_tree, unpack_tree
@@ -205,7 +205,8 @@ class _Run:
         like = jax.tree.map(np.asarray, self.state)
         state = unpack_tree("", saved.state, like)
         self.state = jax.tree.map(jnp.asarray, state)
-        self.records = [Records(positions=saved.positions, **saved.traces)]
+        saved_records: dict[str, Any] = {"positions": saved.positions, **saved.traces}
+        self.records = [Records(**saved_records)]
         self.seconds = saved.seconds
 
     def train(self, path: Path | None, every: float, progress: bool | None) -> None:
@@ -306,7 +307,9 @@ class _Run:
         )
 
 
-def _start(model: Model, rows: Rows, key, num_chains: int, given: Position | None) -> Position:
+def _start(
+    model: Model, rows: Rows, key: PRNGKey, num_chains: int, given: Position | None
+) -> Position:
     """Draw the chains' first positions, or take the user's."""
     keys = jax.random.split(key, num_chains)
     drawn = jax.vmap(lambda k: model.initial_position(k, rows))(keys)

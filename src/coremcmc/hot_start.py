@@ -1,4 +1,4 @@
-"""The hot-start test: have the Markov chains settled? (Algorithm 3)"""
+"""The hot-start test, Algorithm 3: have the Markov chains settled?"""
 
 from dataclasses import dataclass
 from typing import NamedTuple

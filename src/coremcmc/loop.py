@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from coremcmc.averaging import LatterHalf, latter_half_init, latter_half_update
-from coremcmc.base import Feed, Position, Rows
+from coremcmc.base import Feed, Position, PRNGKey, Rows
 from coremcmc.coreset_mcmc import CoresetMCMC, CoresetState
 
 __all__ = ["LoopState", "Records", "flat_positions", "init_loop", "run_piece"]
@@ -76,7 +76,7 @@ def init_loop(state: CoresetState, planned_length: int) -> LoopState:
 @functools.partial(jax.jit, static_argnames=("algorithm", "subsample_size", "thin", "capacity"))
 def run_piece(
     algorithm: CoresetMCMC,
-    rng_key: Array,
+    rng_key: PRNGKey,
     state: LoopState,
     rows: Rows,
     feed: Feed,
@@ -106,7 +106,7 @@ def run_piece(
         new = LoopState(coreset, average, state.position_sum + centre, info.failure)
         return new, (info.gradient_norm, info.log_potentials)
 
-    def record_of(state: LoopState, gradient_norm, log_potentials) -> Records:
+    def record_of(state: LoopState, gradient_norm: Array, log_potentials: Array) -> Records:
         coreset = state.coreset
         weights = coreset.weights
         return Records(

@@ -155,7 +155,7 @@ class Fit:
         ends = dict(zip(sizes, np.cumsum(list(sizes.values())), strict=True))
         columns = [np.arange(ends[name] - sizes[name], ends[name]) for name in mean]
         flat = [np.concatenate([np.ravel(x[name]) for name in mean]) for x in (mean, sd)]
-        return np.concatenate(columns), *flat
+        return np.concatenate(columns), flat[0], flat[1]
 
     # -- showing ------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class Fit:
         """Read what :meth:`save`, or a checkpoint, wrote."""
         meta, arrays = read_archive(Path(path))
         coreset = Coreset(
-            **_unprefixed("coreset", arrays),  # type: ignore[arg-type]
+            **_unprefixed("coreset", arrays),
             average_start=meta["average_start"],
             rows=_unprefixed("rows", arrays),
             num_rows=meta["num_rows"],

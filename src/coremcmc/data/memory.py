@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int
 
-from coremcmc.base import Model, Rows
+from coremcmc.base import Model, PRNGKey, Rows
 from coremcmc.data.permutation import distinct_indices
 
 __all__ = ["MemoryData", "MemoryFeed"]
@@ -26,7 +27,7 @@ class MemoryFeed:
     rows: Rows
     num_rows: int = field(metadata={"static": True})
 
-    def subsample(self, rng_key, iteration, size: int) -> Rows:
+    def subsample(self, rng_key: PRNGKey, iteration: Int[Array, ""], size: int) -> Rows:
         """``size`` distinct rows, fresh at every iteration."""
         indices = distinct_indices(rng_key, size, self.num_rows)
         return jax.tree.map(lambda x: x.at[indices].get(mode="promise_in_bounds"), self.rows)

@@ -40,7 +40,9 @@ def _scale(x: UInt32[Array, "..."], bound: int) -> UInt32[Array, "..."]:
     return ((x.astype(jnp.uint64) * jnp.uint64(bound)) >> 32).astype(jnp.uint32)
 
 
-def _permute(index: Int[Array, " size"], keys: UInt32[Array, "rounds"], a: int, b: int):
+def _permute(
+    index: Int[Array, " size"], keys: UInt32[Array, " rounds"], a: int, b: int
+) -> Int[Array, " size"]:
     """One pass of the network over Z_a × Z_b."""
     left = (index // b).astype(jnp.uint32)
     right = (index % b).astype(jnp.uint32)

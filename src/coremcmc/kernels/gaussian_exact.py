@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from coremcmc.base import KernelInfo, KernelState, Position
+from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
+from coremcmc.models.gaussian_location import GaussianLocation
 from coremcmc.target import Target
 
 __all__ = ["GaussianExact"]
@@ -29,16 +30,18 @@ class GaussianExact:
 
     def init(self, position: Position, target: Target) -> KernelState:
         """Start a chain at a position."""
-        if not hasattr(target.model, "posterior"):
+        if not isinstance(target.model, GaussianLocation):
             raise ValueError(
                 "kernel 'gaussian_exact' knows the posterior of GaussianLocation only, not of "
                 f"{type(target.model).__name__}. Use kernel='hit_and_run'."
             )
         return KernelState(position, target.loglikelihoods(position))
 
-    def step(self, rng_key, state: KernelState, target: Target) -> tuple[KernelState, KernelInfo]:
+    def step(
+        self, rng_key: PRNGKey, state: KernelState, target: Target
+    ) -> tuple[KernelState, KernelInfo]:
         """Draw once."""
-        mean, variance = target.model.posterior(target.rows, target.weights)
+        mean, variance = GaussianLocation.posterior(target.rows, target.weights)
         noise = jnp.sqrt((1 - self.correlation**2) * variance)
         theta = state.position["theta"]
         theta = mean + self.correlation * (theta - mean)

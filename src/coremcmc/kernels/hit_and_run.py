@@ -1,24 +1,28 @@
 """Hit-and-run slice sampling with doubling (Bélisle et al. 1993; Neal 2003, Figures 4 to 6)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from coremcmc.base import KernelInfo, KernelState, Position
+from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
 from coremcmc.target import Target
 
 __all__ = ["HitAndRun"]
 
 
+Scalar = Float[Array, ""]
+
+
 class _Slice(NamedTuple):
     """A slice {t : logdensity(t) > level} of the line, and the uniforms to explore it with."""
 
-    logdensity: object
-    level: Float[Array, ""]
+    logdensity: Callable[[Scalar], Scalar]
+    level: Scalar
     coins: Float[Array, " max_doublings"]
     proposals: Float[Array, " max_shrinks"]
 
@@ -58,7 +62,9 @@ class HitAndRun:
         """Start a chain at a position."""
         return KernelState(position, target.loglikelihoods(position))
 
-    def step(self, rng_key, state: KernelState, target: Target) -> tuple[KernelState, KernelInfo]:
+    def step(
+        self, rng_key: PRNGKey, state: KernelState, target: Target
+    ) -> tuple[KernelState, KernelInfo]:
         """Move along ``num_passes`` random lines."""
         flat, unravel = ravel_pytree(state.position)
         key_direction, key_uniform = jax.random.split(rng_key)
@@ -81,7 +87,12 @@ class HitAndRun:
         new_state = KernelState(position, target.loglikelihoods(position))
         return new_state, KernelInfo(evaluations, stuck)
 
-    def _sample_line(self, logdensity, logdensity_here, uniforms):
+    def _sample_line(
+        self,
+        logdensity: Callable[[Scalar], Scalar],
+        logdensity_here: Scalar,
+        uniforms: Float[Array, " U"],
+    ) -> tuple[Scalar, Scalar, Int[Array, ""], Bool[Array, ""]]:
         """One slice-sampling update of t from t = 0: (t, log density, evaluations, stuck)."""
         d = self.max_doublings
         level = logdensity_here + jnp.log1p(-uniforms[0])
@@ -98,7 +109,7 @@ class HitAndRun:
             stuck,
         )
 
-    def _double(self, on: _Slice, left, right):
+    def _double(self, on: _Slice, left: Scalar, right: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """Neal's Figure 4: double, to a random side, until both ends lie outside the slice.
 
         The loop's numbers travel as one small vector, which costs fewer kernels a round.
@@ -123,7 +134,9 @@ class HitAndRun:
         left, right, _, _, count = jax.lax.while_loop(inside, grow, start)
         return left, right, count
 
-    def _shrink(self, on: _Slice, left, right):
+    def _shrink(
+        self, on: _Slice, left: Scalar, right: Scalar
+    ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         """Neal's Figure 5: propose uniformly, shrink toward t = 0 what is refused."""
         doubled = right - left > 1.1 * self.width
 
@@ -144,7 +157,9 @@ class HitAndRun:
         _, _, t, value, count, tests = jax.lax.while_loop(refused, propose, start)
         return t, value, count, tests
 
-    def _reachable(self, on: _Slice, left, right, t, needed):
+    def _reachable(
+        self, on: _Slice, left: Scalar, right: Scalar, t: Scalar, needed: Bool[Array, ""]
+    ) -> tuple[Bool[Array, ""], Scalar]:
         """Neal's Figure 6: whether doubling from ``t`` could have led to this interval.
 
         Halve the interval toward ``t``; once the halves of ``t`` and of 0 differ, each half's

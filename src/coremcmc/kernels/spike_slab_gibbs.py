@@ -1,13 +1,14 @@
 """Gibbs sampling for spike-and-slab regression (George and McCulloch 1993), with weights."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jax.scipy.stats import norm
 
-from coremcmc.base import KernelInfo, KernelState, Position
+from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
 from coremcmc.models.sparse_regression import SparseRegression
 from coremcmc.target import Target
 
@@ -34,9 +35,12 @@ class SpikeSlabGibbs:
             )
         return KernelState(position, target.loglikelihoods(position))
 
-    def step(self, rng_key, state: KernelState, target: Target) -> tuple[KernelState, KernelInfo]:
+    def step(
+        self, rng_key: PRNGKey, state: KernelState, target: Target
+    ) -> tuple[KernelState, KernelInfo]:
         """One sweep."""
-        model, weights = target.model, target.weights
+        model: Any = target.model
+        weights = target.weights
         x, y = target.rows["x"], target.rows["y"]
         gamma, sigma2 = state.position["gamma"], state.position["sigma2"]
         key_beta, key_sigma2, key_gamma = jax.random.split(rng_key, 3)

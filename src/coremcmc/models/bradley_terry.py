@@ -7,7 +7,7 @@ import jax
 from jax.scipy import stats
 from jaxtyping import Array, Float
 
-from coremcmc.base import LinearPredictorModel, Position, Rows
+from coremcmc.base import LinearPredictorModel, Position, PRNGKey, Rows
 from coremcmc.models.checks import require_binary, require_indices
 from coremcmc.special import softplus
 
@@ -33,7 +33,9 @@ class BradleyTerry(LinearPredictorModel):
         theta = position["theta"]
         return (theta[rows["home"]] - theta[rows["away"]]) / 400.0
 
-    def pointwise(self, eta, rows: Rows, position: Position) -> Float[Array, " rows"]:
+    def pointwise(
+        self, eta: Float[Array, " rows"], rows: Rows, position: Position
+    ) -> Float[Array, " rows"]:
         """y η − log(1 + e^η)."""
         return rows["y"] * eta - softplus(eta)
 
@@ -41,7 +43,7 @@ class BradleyTerry(LinearPredictorModel):
         """Team numbers stay integers; the outcome becomes a float."""
         return {**rows, "y": rows["y"].astype(float)}
 
-    def initial_position(self, rng_key, rows: Rows) -> Position:
+    def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """θ ~ N(0, I)."""
         return {"theta": jax.random.normal(rng_key, (self.num_teams,))}
 

@@ -1,11 +1,11 @@
 """A model from two JAX functions that the user wrote."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jaxtyping import Array, Float
 
-from coremcmc.base import Model, Position, Rows
+from coremcmc.base import Model, Position, PRNGKey, Rows
 
 __all__ = ["FunctionModel"]
 
@@ -39,11 +39,11 @@ class FunctionModel(Model):
         """The user's log-likelihoods."""
         return self.loglikelihood(position, rows)
 
-    def initial_position(self, rng_key, rows: Rows) -> Position:
+    def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """The user's start."""
         return self.initial(rng_key)
 
-    def constrain_fn(self, position: Position):
+    def constrain_fn(self, position: Position) -> Mapping[str, Array]:
         """The user's names, or the position's own."""
         return (
             super().constrain_fn(position) if self.constrain is None else self.constrain(position)

@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy import stats
 from jaxtyping import Array, Float
 
-from coremcmc.base import Model, Position, Rows
+from coremcmc.base import Model, Position, PRNGKey, Rows
 from coremcmc.models.checks import require_matrix
 
 __all__ = ["GaussianLocation"]
@@ -34,7 +34,7 @@ class GaussianLocation(Model):
         dimension = residual.shape[-1]
         return -0.5 * (jnp.sum(residual * residual, axis=-1) + dimension * _LOG_2PI)
 
-    def initial_position(self, rng_key, rows: Rows) -> Position:
+    def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """θ ~ N(0, I)."""
         return {"theta": jax.random.normal(rng_key, (rows["x"].shape[1],))}
 
@@ -43,7 +43,9 @@ class GaussianLocation(Model):
         require_matrix("x", rows["x"])
 
     @staticmethod
-    def posterior(rows: Rows, weights) -> tuple[Float[Array, " d"], Float[Array, ""]]:
+    def posterior(
+        rows: Rows, weights: Float[Array, " M"]
+    ) -> tuple[Float[Array, " d"], Float[Array, ""]]:
         """Mean and (common) variance of π_w = N(Σ w x / (1 + Σ w), I / (1 + Σ w))."""
         precision = 1.0 + weights.sum()
         return weights @ rows["x"] / precision, 1.0 / precision

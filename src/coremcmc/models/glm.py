@@ -4,6 +4,7 @@ The densities are those of the paper's appendix. Every model here reads rows ``{
 has coefficients β = ``beta``, the intercept first.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ import numpy as np
 from jax.scipy import stats
 from jaxtyping import Array, Float
 
-from coremcmc.base import LinearPredictorModel, Position, Rows
+from coremcmc.base import LinearPredictorModel, Position, PRNGKey, Rows
 from coremcmc.models.checks import require_binary, require_counts, require_matrix
 from coremcmc.special import log_factorial, log_softplus, softplus
 
@@ -46,7 +47,7 @@ class _Regression(LinearPredictorModel):
         """Length of β."""
         return rows["x"].shape[1] + self.intercept
 
-    def initial_position(self, rng_key, rows: Rows) -> Position:
+    def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """β ~ N(0, I): far from the mass, as in the paper's study."""
         return {"beta": jax.random.normal(rng_key, (self.num_coefficients(rows),))}
 
@@ -60,18 +61,20 @@ class LinearRegression(_Regression):
         log_sigma2 = stats.norm.logpdf(position["log_sigma2"])
         return stats.norm.logpdf(position["beta"]).sum() + log_sigma2
 
-    def pointwise(self, eta, rows: Rows, position: Position) -> Float[Array, " rows"]:
+    def pointwise(
+        self, eta: Float[Array, " rows"], rows: Rows, position: Position
+    ) -> Float[Array, " rows"]:
         """Normal log density."""
         log_sigma2 = position["log_sigma2"]
         residual = rows["y"] - eta
         return -0.5 * (residual * residual * jnp.exp(-log_sigma2) + log_sigma2 + _LOG_2PI)
 
-    def initial_position(self, rng_key, rows: Rows) -> Position:
+    def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """(β, log σ²) ~ N(0, I)."""
         draw = jax.random.normal(rng_key, (self.num_coefficients(rows) + 1,))
         return {"beta": draw[:-1], "log_sigma2": draw[-1]}
 
-    def constrain_fn(self, position: Position):
+    def constrain_fn(self, position: Position) -> Mapping[str, Array]:
         """β and σ."""
         return {"beta": position["beta"], "sigma": jnp.exp(0.5 * position["log_sigma2"])}
 
@@ -84,7 +87,9 @@ class LogisticRegression(_Regression):
         """Independent standard Cauchys."""
         return stats.cauchy.logpdf(position["beta"]).sum()
 
-    def pointwise(self, eta, rows: Rows, position: Position) -> Float[Array, " rows"]:
+    def pointwise(
+        self, eta: Float[Array, " rows"], rows: Rows, position: Position
+    ) -> Float[Array, " rows"]:
         """y η − log(1 + e^η)."""
         return rows["y"] * eta - softplus(eta)
 
@@ -107,7 +112,9 @@ class PoissonRegression(_Regression):
         rows = super().prepare_rows(rows)
         return {**rows, "log_factorial": log_factorial(rows["y"])}
 
-    def pointwise(self, eta, rows: Rows, position: Position) -> Float[Array, " rows"]:
+    def pointwise(
+        self, eta: Float[Array, " rows"], rows: Rows, position: Position
+    ) -> Float[Array, " rows"]:
         """y log μ − μ − log y! with μ = log(1 + e^η)."""
         return rows["y"] * log_softplus(eta) - softplus(eta) - rows["log_factorial"]
 

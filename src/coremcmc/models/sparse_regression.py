@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy import stats
 from jaxtyping import Array, Float
 
-from coremcmc.base import Model, Position, Rows
+from coremcmc.base import Model, Position, PRNGKey, Rows
 from coremcmc.models.checks import require_matrix
 
 __all__ = ["SparseRegression"]
@@ -67,7 +67,7 @@ class SparseRegression(Model):
         """All columns as float64."""
         return jax.tree.map(lambda column: column.astype(float), rows)
 
-    def initial_position(self, rng_key, rows: Rows) -> Position:
+    def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """β ~ N(0, I), all features in, σ² = 1."""
         p = rows["x"].shape[1]
         beta = jax.random.normal(rng_key, (p,))

@@ -1,4 +1,4 @@
-"""D-Adaptation for stochastic gradient descent (Defazio and Mishchenko 2023), as the paper has it."""
+"""D-Adaptation SGD (Defazio and Mishchenko 2023), in the form that the paper gives it."""
 
 from typing import NamedTuple
 

@@ -23,7 +23,7 @@ class HotDogState(NamedTuple):
         The averages m, v and d of gradients, squared gradients and distances travelled.
     """
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # type: ignore[assignment]  # it hides tuple.count, as in optax
     initial_params: optax.Params
     first_moment: optax.Params
     second_moment: optax.Params
