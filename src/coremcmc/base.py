@@ -95,7 +95,7 @@ class Model(ABC):
             lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, rows
         )
 
-    def check_rows(self, rows: Rows) -> None:
+    def check_rows(self, rows: Rows) -> None:  # noqa: B027 (optional, not abstract)
         """Raise ``ValueError`` where the data cannot belong to this model (host arrays)."""
 
     def describe(self) -> str:

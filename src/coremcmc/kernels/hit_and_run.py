@@ -79,7 +79,10 @@ class HitAndRun:
             direction, uniform = xs
             line = target.along(unravel(position), unravel(direction))
             t, logdensity, used, failed = self._sample_line(line, logdensity, uniform)
-            return (position + t * direction, logdensity, evaluations + used, stuck | failed), None
+            moved = position + t * direction
+            # Shrunk onto the current point: nowhere else to go.
+            stuck = stuck | failed | jnp.all(moved == position)
+            return (moved, logdensity, evaluations + used, stuck), None
 
         start = (flat, target.logdensity(*state), jnp.zeros((), int), jnp.zeros((), bool))
         (flat, _, evaluations, stuck), _ = jax.lax.scan(one_pass, start, (directions, uniforms))
