@@ -13,7 +13,7 @@ from coremcmc.data import (
     logistic_data,
     sparse_regression_data,
 )
-from coremcmc.fit import FitError, fit
+from coremcmc.fit import fit
 from coremcmc.hot_start import HotStart
 from coremcmc.models import (
     BradleyTerry,
@@ -26,6 +26,7 @@ from coremcmc.models import (
 )
 from coremcmc.optimizers import hot_dog
 from coremcmc.result import Coreset, Fit
+from coremcmc.run import FitError
 from coremcmc.selection import Stratified
 
 __version__ = _version("coremcmc")

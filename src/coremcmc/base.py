@@ -49,7 +49,7 @@ Rows = Any
 """Data: a pytree of arrays that share their first axis, one entry a row."""
 
 
-def named_leaves(tree: PyTree, name: str) -> dict[str, Array]:
+def named_leaves(tree: PyTree, name: str) -> dict[str, Any]:
     """Name the leaves of a pytree by their paths, ``beta`` or ``layers.0.bias``.
 
     A tree that is a single array gets the given name.

@@ -8,7 +8,7 @@ import numpy as np
 __all__ = ["average_squared_z", "coordinate_names", "latter_half_means"]
 
 
-def average_squared_z(mean: Any, reference_mean: Any, reference_sd: Any) -> np.ndarray:
+def average_squared_z(mean: Any, reference_mean: Any, reference_sd: Any) -> Any:
     """Average over coordinates of ((μ_i − μ̂_i) / σ_i)², the paper's measure of error.
 
     The last axis runs over coordinates; leading axes of ``mean`` (a trace) remain.

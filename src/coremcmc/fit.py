@@ -1,42 +1,21 @@
 """The newcomer's line: a model and data in, a coreset and posterior draws out."""
 
-import importlib.metadata
 import os
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from coremcmc.averaging import latter_half_average
-from coremcmc.base import DataSource, Feed, Model, Position, PRNGKey, Rows, named_leaves
-from coremcmc.coreset_mcmc import FAILURES, CoresetMCMC
+from coremcmc.base import Model, Position
 from coremcmc.data import as_data_source
-from coremcmc.io import check_writable, pack_tree, unpack_tree
-from coremcmc.loop import LoopState, Records, init_loop, run_piece
-from coremcmc.progress import ProgressBar, interrupts
-from coremcmc.result import Coreset, Fit
-from coremcmc.selection import Selected
-from coremcmc.settings import Settings, check_seed, choose_rows, resolve
+from coremcmc.io import check_writable
+from coremcmc.result import Fit
+from coremcmc.run import Run
+from coremcmc.settings import check_seed, choose_rows, resolve
 from coremcmc.summary import warnings_of
-from coremcmc.target import Target
 
-__all__ = ["FitError", "fit"]
-
-_CAPACITY = 256  # records that one piece of the loop can hold
-_PIECE_SECONDS = 0.5  # how long a piece should take: the latency of Ctrl-C and of the bar
-
-
-class FitError(RuntimeError):
-    """A run that could not go on. ``fit`` holds the result up to the last good state."""
-
-    def __init__(self, message: str, fit: Fit):
-        super().__init__(message)
-        self.fit = fit
+__all__ = ["fit"]
 
 
 def fit(
@@ -140,7 +119,7 @@ def fit(
     data.check(model)
     selected = choose_rows(settings, data, coreset_size, seed)
     with jax.enable_x64(True):
-        run = _Run(model, data, settings, selected, seed, preset, initial_positions)
+        run = Run(model, data, settings, selected, seed, preset, initial_positions)
         if path is not None and resume and path.exists():
             run.restore(path)
         run.train(path, checkpoint_every, progress)
@@ -150,200 +129,6 @@ def fit(
     for text in warnings_of(result):
         warnings.warn(text, stacklevel=2)
     return result
-
-
-class _Run:
-    """A run in progress. Everything here happens between pieces of the compiled loop."""
-
-    def __init__(
-        self,
-        model: Model,
-        data: DataSource,
-        settings: Settings,
-        selected: Selected,
-        seed: int,
-        preset: str,
-        initial_positions: Position | None,
-    ):
-        self.model, self.data, self.settings = model, data, settings
-        self.selected = selected
-        self.algorithm = CoresetMCMC(
-            model,
-            data.num_rows,
-            settings.kernel,
-            settings.optimizer,
-            settings.hot_start,
-            settings.max_weight_sum,
-        )
-        self.config = _config(model, data, settings, len(selected.indices), seed, preset)
-        key_start, self.key = jax.random.split(jax.random.key(seed))
-        self.stored_rows = data.take(selected.indices)
-        self.rows = model.prepare_rows(jax.tree.map(jnp.asarray, self.stored_rows))
-        weights = jnp.asarray(selected.weights)
-        positions = _start(model, self.rows, key_start, settings.num_chains, initial_positions)
-        _check_start(Target(model, self.rows, weights), positions)
-        coreset_state = self.algorithm.init(positions, weights, self.rows)
-        self.state: LoopState = init_loop(coreset_state, settings.num_iterations)
-        self.records: list[Records] = []
-        self.seconds = 0.0
-        self.stopped = "running"
-
-    @property
-    def iteration(self) -> int:
-        return int(self.state.coreset.iteration)
-
-    def restore(self, path: Path) -> None:
-        """Take the state and the records of a checkpoint of the same problem."""
-        saved = Fit.load(path)
-        _check_same_problem(path, saved.config, self.config)
-        if saved.iteration > self.settings.num_iterations:
-            raise ValueError(
-                f"checkpoint {str(path)!r} is at iteration {saved.iteration:,}, beyond "
-                f"num_iterations = {self.settings.num_iterations:,}. Raise num_iterations, or "
-                "load it with Fit.load."
-            )
-        like = jax.tree.map(np.asarray, self.state)
-        state = unpack_tree("", saved.state, like)
-        self.state = jax.tree.map(jnp.asarray, state)
-        saved_records: dict[str, Any] = {"positions": saved.positions, **saved.traces}
-        self.records = [Records(**saved_records)]
-        self.seconds = saved.seconds
-
-    def train(self, path: Path | None, every: float, progress: bool | None) -> None:
-        """Run to the end, to Ctrl-C, or to a failure."""
-        total = self.settings.num_iterations
-        feed = self.data.feed()
-        saved_at = time.monotonic()
-        num_records = 1
-        with interrupts() as interrupt, ProgressBar(total, self.iteration, progress) as bar:
-            while self.iteration < total and not interrupt.requested:
-                began = time.monotonic()
-                num_records = self._piece(feed, num_records)
-                if int(self.state.failure):
-                    self._fail(path)
-                last = self.records[-1]
-                bar.update(
-                    self.iteration,
-                    bool(last.is_hot[-1]),
-                    float(last.hot_start_statistic[-1]),
-                    float(last.gradient_norm[-1]),
-                )
-                self.seconds += time.monotonic() - began
-                if path is not None and time.monotonic() - saved_at > every:
-                    self.result(with_draws=False).save(path)
-                    saved_at = time.monotonic()
-        self.stopped = "finished" if self.iteration >= total else "interrupted"
-
-    def _piece(self, feed: Feed, num_records: int) -> int:
-        """Run some records' worth of iterations; return how many to run next."""
-        began = time.monotonic()
-        self._good_state = self.state
-        self.state, buffer, count = run_piece(
-            self.algorithm,
-            self.key,
-            self.state,
-            self.rows,
-            feed,
-            jnp.asarray(self.settings.num_iterations),
-            jnp.asarray(num_records),
-            subsample_size=self.settings.subsample_size,
-            thin=self.settings.thin,
-            capacity=_CAPACITY,
-        )
-        filled = int(count)
-        if not int(self.state.failure):
-            self.records.append(jax.tree.map(lambda x: np.asarray(x[:filled]), buffer))
-        spent = time.monotonic() - began
-        faster = filled * _PIECE_SECONDS / max(spent, 1e-6)
-        return int(np.clip(faster, 1, min(2 * num_records, _CAPACITY)))
-
-    def _fail(self, path: Path | None) -> None:
-        """Save the last good state, then raise."""
-        iteration, failure = self.iteration, int(self.state.failure)
-        self.state, self.stopped = self._good_state, "failed"
-        good = self.result(with_draws=False)
-        kept = "The result so far is in the exception's `fit`."
-        if path is not None:
-            good.save(path)
-            kept = f"The state of iteration {good.iteration:,} is saved in {str(path)!r}."
-        raise FitError(f"iteration {iteration:,}: {FAILURES[failure]}. {kept}", good)
-
-    def result(self, with_draws: bool = True) -> Fit:
-        """Return all there is so far."""
-        records = _concatenate(self.records, self.state)
-        traces = records._asdict()
-        positions = traces.pop("positions")
-        coreset_state, average = self.state.coreset, self.state.average
-        last = np.asarray(coreset_state.weights)
-        mean = np.asarray(latter_half_average(average, coreset_state.iteration))
-        if self.iteration == 0:
-            mean = last
-        use_average = self.settings.returned_weights == "average"
-        coreset = Coreset(
-            indices=self.selected.indices,
-            weights=mean if use_average else last,
-            weights_last=last,
-            weights_average=mean,
-            average_start=int(average.older_start),
-            rows=_named(self.stored_rows, "data"),
-            num_rows=self.data.num_rows,
-        )
-        first = jax.tree.map(lambda x: x[0], coreset_state.chains.position)
-        return Fit(
-            coreset=coreset,
-            positions=positions,
-            position_shapes={name: x.shape for name, x in _named(first, "position").items()},
-            draws=_constrained_draws(self.model, positions, first) if with_draws else {},
-            traces=traces,
-            config=self.config,
-            hot_start={
-                "passed_at": int(coreset_state.hot_start.passed_at),
-                "is_forced": int(coreset_state.hot_start.is_forced),
-            },
-            iteration=self.iteration,
-            stopped=self.stopped,
-            seconds=self.seconds,
-            state=pack_tree("", self.state),
-        )
-
-
-def _start(
-    model: Model, rows: Rows, key: PRNGKey, num_chains: int, given: Position | None
-) -> Position:
-    """Draw the chains' first positions, or take the user's."""
-    keys = jax.random.split(key, num_chains)
-    drawn = jax.vmap(lambda k: model.initial_position(k, rows))(keys)
-    if given is None:
-        return drawn
-    given = jax.tree.map(lambda x: jnp.asarray(x, float), given)
-    shapes, expected = (jax.tree.map(jnp.shape, tree) for tree in (given, drawn))
-    if shapes != expected:
-        raise ValueError(
-            f"initial_positions must have the shapes {expected} (chains first), but has {shapes}."
-        )
-    return given
-
-
-def _check_start(target: Target, positions: Position) -> None:
-    """Raise where a chain would start outside the support, or the model's shapes are off."""
-    model, rows = target.model, target.rows
-    first = jax.tree.map(lambda x: x[0], positions)
-    prior = jax.eval_shape(model.logprior_fn, first)
-    if prior.shape != ():
-        raise ValueError(f"the model's log prior must be a scalar, but has shape {prior.shape}.")
-    terms = jax.eval_shape(model.loglikelihood_fn, first, rows)
-    if terms.shape != target.weights.shape:
-        raise ValueError(
-            "the model's log-likelihood must have one value per row, shape "
-            f"{target.weights.shape} for the coreset, but has shape {terms.shape}."
-        )
-    density = np.asarray(jax.vmap(target)(positions))
-    if not np.isfinite(density).all():
-        chain = int(np.argmin(np.isfinite(density)))
-        raise ValueError(
-            f"the log density is {density[chain]} where chain {chain} starts. Give "
-            "initial_positions inside the support, or check the model for overflow."
-        )
 
 
 def _check_checkpoint(checkpoint: str | os.PathLike | None, resume: bool) -> Path | None:
@@ -359,62 +144,3 @@ def _check_checkpoint(checkpoint: str | os.PathLike | None, resume: bool) -> Pat
             "file; nothing is overwritten."
         )
     return path
-
-
-def _check_same_problem(path: Path, saved: dict[str, Any], current: dict[str, Any]) -> None:
-    """Compare everything that shapes the result, but the number of iterations and versions."""
-    different = []
-    for key in ("model", "data", "coreset_size", "seed"):
-        if saved[key] != current[key]:
-            different.append(f"{key}: {saved[key]} there, {current[key]} here")
-    for key, value in current["settings"].items():
-        if key != "num_iterations" and saved["settings"].get(key) != value:
-            different.append(f"{key}: {saved['settings'].get(key)} there, {value} here")
-    if different:
-        raise ValueError(
-            f"checkpoint {str(path)!r} belongs to another problem ({'; '.join(different)}). "
-            "Name another file, or restore those arguments."
-        )
-
-
-def _config(
-    model: Model, data: DataSource, settings: Settings, coreset_size: int, seed: int, preset: str
-) -> dict[str, Any]:
-    packages = ("coremcmc", "jax", "optax", "numpy")
-    return {
-        "model": model.describe(),
-        "data": data.fingerprint(),
-        "coreset_size": coreset_size,
-        "seed": seed,
-        "preset": preset,
-        "settings": settings.describe(),
-        "versions": {name: importlib.metadata.version(name) for name in packages},
-        "device": jax.devices()[0].platform,
-    }
-
-
-def _named(tree: Any, name: str) -> dict[str, np.ndarray]:
-    return {key: np.asarray(leaf) for key, leaf in named_leaves(tree, name).items()}
-
-
-def _concatenate(pieces: list[Records], state: LoopState) -> Records:
-    """Join the records of all pieces; of none, make empty ones."""
-    if pieces:
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
-    num_chains = state.coreset.chains.loglikelihoods.shape[0]
-    dimension = state.position_sum.shape[0]
-    empty = {name: np.zeros(0) for name in Records._fields}
-    empty["positions"] = np.zeros((0, num_chains, dimension))
-    empty["position_sum"] = np.zeros((0, dimension))
-    empty["log_potentials"] = np.zeros((0, num_chains))
-    return Records(**empty)  # type: ignore[arg-type]
-
-
-def _constrained_draws(
-    model: Model, positions: np.ndarray, like: Position
-) -> dict[str, np.ndarray]:
-    """Turn flat draws (records × chains × D) into named ones (chains × records × shape)."""
-    _, unravel = ravel_pytree(like)
-    constrain = jax.jit(jax.vmap(jax.vmap(lambda flat: model.constrain_fn(unravel(flat)))))
-    draws = constrain(jnp.asarray(positions))
-    return {name: np.swapaxes(np.asarray(x), 0, 1) for name, x in draws.items()}

@@ -45,7 +45,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         meta = json.loads(arrays.pop(_META).tobytes())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

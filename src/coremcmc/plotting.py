@@ -38,13 +38,15 @@ def _training(axis: Any, fit: Any) -> None:
     axis.semilogy(iteration, fit.traces["gradient_norm"], lw=0.6, color="C0")
     axis.set(xlabel="iteration", ylabel="gradient norm", title="training")
     axis.yaxis.label.set_color("C0")
-    statistic = fit.traces["hot_start_statistic"]
-    shown = np.isfinite(statistic)
-    passed_at = fit.hot_start["passed_at"]
+    statistic, passed_at = fit.traces["hot_start_statistic"], fit.hot_start["passed_at"]
+    held = iteration <= (passed_at if passed_at >= 0 else iteration[-1])
+    shown = np.isfinite(statistic) & held
     if shown.any():
         twin = axis.twinx()
-        twin.semilogy(iteration[shown], np.maximum(statistic[shown], 1e-3), lw=1, color="C2")
-        twin.axhline(0.5, color="C1", lw=1, ls="--")
+        twin.semilogy(
+            iteration[shown], np.maximum(statistic[shown], 1e-3), lw=1, marker=".", color="C2"
+        )
+        twin.axhline(fit.hot_start["threshold"], color="C1", lw=1, ls="--")
         twin.set_ylabel("hot-start statistic (threshold dashed)", color="C2")
     if passed_at > 0:
         axis.axvline(passed_at, color="0.4", lw=1, ls=":")

@@ -12,8 +12,6 @@ from coremcmc.io import check_writable, read_archive, write_archive
 
 __all__ = ["Coreset", "Fit"]
 
-_LATTER_HALF = 0.5
-
 
 @dataclass(frozen=True)
 class Coreset:
@@ -79,7 +77,7 @@ class Fit:
     config
         Settings, seed, versions, model and data, as plain values.
     hot_start
-        ``passed_at`` (iteration, or −1) and ``is_forced``.
+        ``passed_at`` (iteration, or −1), ``is_forced`` and ``threshold``.
     iteration
         How many iterations were done.
     stopped
@@ -94,7 +92,7 @@ class Fit:
     draws: dict[str, np.ndarray]
     traces: dict[str, np.ndarray]
     config: dict[str, Any]
-    hot_start: dict[str, int]
+    hot_start: dict[str, Any]
     iteration: int
     stopped: str
     seconds: float
@@ -110,7 +108,7 @@ class Fit:
     @property
     def posterior(self) -> dict[str, np.ndarray]:
         """The latter half of the draws."""
-        start = int(np.ceil(_LATTER_HALF * len(self.positions)))
+        start = len(self.positions) // 2
         return {name: values[:, start:] for name, values in self.draws.items()}
 
     def running_mean(self) -> np.ndarray:

@@ -60,6 +60,11 @@ class Stratified:
     def __call__(self, rng: np.random.Generator, data: DataSource, size: int) -> Selected:
         """Choose ``size`` distinct rows."""
         values = np.asarray(data.column(self.column))
+        if values.ndim != 1:
+            raise ValueError(
+                f"selection: column {self.column!r} has shape {values.shape}; stratify by a "
+                "column with one value per row."
+            )
         strata, membership, sizes = np.unique(values, return_inverse=True, return_counts=True)
         if len(strata) == 1:
             raise ValueError(
@@ -69,8 +74,8 @@ class Stratified:
         if len(strata) > min(self.max_strata, size):
             raise ValueError(
                 f"selection: column {self.column!r} has {len(strata):,} distinct values, more "
-                f"than {min(self.max_strata, size):,} (at most 100, and one row each). Group "
-                "them first."
+                f"than {min(self.max_strata, size):,} (max_strata, and one row each). Group them "
+                "first."
             )
         counts = _equal_shares(sizes, size)
         indices, weights = [], []

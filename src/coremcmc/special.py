@@ -24,6 +24,7 @@ def _two_atanh(z: Float[Array, "..."], num_terms: int) -> Float[Array, "..."]:
     return 2.0 * z + 2.0 * z * z_squared * series
 
 
+@jax.custom_jvp
 def log(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Logarithm of positive, normal floats (anything else gives a meaningless number)."""
     if x.dtype != jnp.float64:
@@ -32,6 +33,12 @@ def log(x: Float[Array, "..."]) -> Float[Array, "..."]:
     exponent = (bits - _SQRT_HALF_BITS) >> 52
     mantissa = jax.lax.bitcast_convert_type(bits - (exponent << 52), jnp.float64)  # in [√½, √2)
     return exponent.astype(x.dtype) * _LN2 + _two_atanh((mantissa - 1.0) / (mantissa + 1.0), 10)
+
+
+@log.defjvp
+def _log_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return log(x), dx / x
 
 
 @jax.custom_jvp

@@ -67,11 +67,11 @@ def _effective_rows(weights: np.ndarray) -> float:
 def _table(posterior: dict[str, np.ndarray]) -> list[str]:
     header = f"{'parameter':<16}{'mean':>12}{'sd':>12}{'5%':>12}{'95%':>12}{'ESS':>9}{'R-hat':>8}"
     lines = [header]
+    if not posterior or next(iter(posterior.values())).shape[1] == 0:
+        return ["(no draws)"]
     names = coordinate_names({name: x.shape[2:] for name, x in posterior.items()})
     flat = [x.reshape(*x.shape[:2], -1) for x in posterior.values()]
-    columns = np.concatenate(flat, axis=2) if flat else np.zeros((1, 0, 0))
-    if columns.shape[1] == 0:
-        return [*lines, "(no draws yet)"]
+    columns = np.concatenate(flat, axis=2)
     for name, draws in list(zip(names, np.moveaxis(columns, 2, 0), strict=True))[:_MAX_PARAMETERS]:
         ess, rhat = convergence(draws)
         low, high = np.quantile(draws, [0.05, 0.95])

@@ -56,7 +56,7 @@ class Target:
     ) -> Callable[[Float[Array, ""]], Float[Array, ""]]:
         """Restrict the log density to the line θ + t·direction, as a function of t.
 
-        For a linear predictor the matrix products happen here, once; the function is O(M).
+        For a linear predictor the one matrix product happens here; the function is O(M).
         """
         model, rows = self.model, self.rows
 
@@ -64,8 +64,8 @@ class Target:
             return jax.tree.map(lambda x, d: x + t * d, position, direction)
 
         if isinstance(model, LinearPredictorModel):
-            here = model.predictor(position, rows)
-            slope = model.predictor(direction, rows)
+            both = jax.tree.map(lambda x, d: jnp.stack([x, d]), position, direction)
+            here, slope = jax.vmap(model.predictor, in_axes=(0, None))(both, rows)
 
             def logdensity(t):
                 there = point(t)

@@ -34,6 +34,8 @@ def as_data_source(data: Any, model: Model) -> DataSource:
                 f"{len(model.fields)}: {', '.join(model.fields)}."
             )
         data = dict(zip(model.fields, data, strict=True))
+    if hasattr(data, "columns"):
+        data = {str(name): data[name] for name in data.columns}
     if model.fields and not isinstance(data, Mapping):
         raise ValueError(
             f"data must be a mapping with the columns {', '.join(model.fields)} "

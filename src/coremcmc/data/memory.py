@@ -74,11 +74,12 @@ class MemoryData:
 
     def check(self, model: Model) -> None:
         """Finite everywhere, and of the model's kind; in blocks, so that no copy is made."""
-        missing = [name for name in model.fields if name not in self.rows]
+        names = list(self.rows) if isinstance(self.rows, Mapping) else []
+        missing = [name for name in model.fields if name not in names]
         if missing:
             raise ValueError(
                 f"data lacks the column(s) {missing} that {type(model).__name__} reads; "
-                f"it has {sorted(self.rows)}."
+                f"its columns: {names or 'none has a name'}."
             )
         for start, block in self.blocks():
             for path, column in jax.tree_util.tree_leaves_with_path(block):

@@ -3,6 +3,10 @@
 ``jax.random.choice(replace=False)`` shuffles all N. Here a keyed pseudo-random permutation of
 0 … N − 1 is applied to 0 … size − 1: a Feistel network over Z_a × Z_b with a·b barely above N,
 and *cycle walking* (apply it again) for the few values that land at N or above.
+
+A difference in one half survives two rounds with probability 1/a, so that after R rounds pairs of
+rows are drawn together too often or too seldom by a relative N·a^(−R/2). R is chosen to keep that
+below 10⁻⁶; very small N are shuffled outright.
 """
 
 import functools
@@ -15,7 +19,8 @@ from jaxtyping import Array, Int, Key, UInt32
 
 __all__ = ["distinct_indices"]
 
-_NUM_ROUNDS = 8
+_SHUFFLE_BELOW = 64
+_PAIR_BIAS = 1e-6
 
 
 @functools.lru_cache(maxsize=256)
@@ -26,6 +31,11 @@ def _factors(n: int) -> tuple[int, int]:
     b = np.maximum(2, -(-n // a))
     best = int(np.argmin(a * b))
     return int(a[best]), int(b[best])
+
+
+def _num_rounds(n: int, a: int, b: int) -> int:
+    """Return an even number of rounds that keeps the bias of pairs below ``_PAIR_BIAS``."""
+    return max(8, 2 * math.ceil(math.log(n / _PAIR_BIAS) / math.log(min(a, b))))
 
 
 def _mix(x: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
@@ -46,8 +56,8 @@ def _permute(
     """One pass of the network over Z_a × Z_b."""
     left = (index // b).astype(jnp.uint32)
     right = (index % b).astype(jnp.uint32)
-    for k in range(_NUM_ROUNDS):
-        left, modulus = left + _scale(_mix(right ^ keys[k]), a), jnp.uint32(a)
+    for key in keys:
+        left, modulus = left + _scale(_mix(right ^ key), a), jnp.uint32(a)
         left = jnp.where(left >= modulus, left - modulus, left)
         left, right, a, b = right, left, b, a  # the halves change places
     return left.astype(jnp.int64) * b + right.astype(jnp.int64)
@@ -60,8 +70,10 @@ def distinct_indices(rng_key: Key[Array, ""], size: int, num_rows: int) -> Int[A
     """
     if size == num_rows:
         return jnp.arange(num_rows)
+    if num_rows < _SHUFFLE_BELOW:
+        return jax.random.permutation(rng_key, num_rows)[:size]
     a, b = _factors(num_rows)
-    keys = jax.random.bits(rng_key, (_NUM_ROUNDS,), jnp.uint32)
+    keys = jax.random.bits(rng_key, (_num_rounds(num_rows, a, b),), jnp.uint32)
     drawn = _permute(jnp.arange(size), keys, a, b)
     if a * b == num_rows:
         return drawn

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-__all__ = ["require_binary", "require_counts", "require_indices", "require_matrix"]
+__all__ = [
+    "require_binary",
+    "require_counts",
+    "require_indices",
+    "require_matrix",
+    "require_vector",
+]
 
 
 def _first_bad(bad: np.ndarray, values: np.ndarray) -> str:
@@ -19,8 +25,18 @@ def require_matrix(name: str, values: np.ndarray) -> None:
         )
 
 
+def require_vector(name: str, values: np.ndarray) -> None:
+    """One axis."""
+    if values.ndim != 1:
+        raise ValueError(
+            f"data[{name!r}] must be a vector with one number per row, but its shape is "
+            f"{values.shape}. Flatten a single column with {name}.ravel()."
+        )
+
+
 def require_binary(name: str, values: np.ndarray) -> None:
     """Labels 0 and 1."""
+    require_vector(name, values)
     bad = (values != 0) & (values != 1)
     if bad.any():
         raise ValueError(
@@ -31,6 +47,7 @@ def require_binary(name: str, values: np.ndarray) -> None:
 
 def require_counts(name: str, values: np.ndarray) -> None:
     """Whole numbers, none negative."""
+    require_vector(name, values)
     bad = (values < 0) | (values != np.floor(values))
     if bad.any():
         raise ValueError(
@@ -41,6 +58,7 @@ def require_counts(name: str, values: np.ndarray) -> None:
 
 def require_indices(name: str, values: np.ndarray, size: int) -> None:
     """Integers 0 … size − 1."""
+    require_vector(name, values)
     if not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
             f"data[{name!r}] must hold integers 0 to {size - 1}, but its dtype is {values.dtype}. "

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from coremcmc.base import Model, Position, PRNGKey, Rows
 
@@ -31,12 +31,12 @@ class FunctionModel(Model):
     initial: Callable[[Array], Position]
     constrain: Callable[[Position], dict[str, Array]] | None = None
 
-    def logprior_fn(self, position: Position) -> Float[Array, ""]:
-        """The user's log prior."""
+    def logprior_fn(self, position: Position) -> Array:
+        """The user's log prior; its shape is checked by ``fit``."""
         return self.logprior(position)
 
-    def loglikelihood_fn(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
-        """The user's log-likelihoods."""
+    def loglikelihood_fn(self, position: Position, rows: Rows) -> Array:
+        """The user's log-likelihoods; their shape is checked by ``fit``."""
         return self.loglikelihood(position, rows)
 
     def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:

@@ -15,7 +15,7 @@ from jax.scipy import stats
 from jaxtyping import Array, Float
 
 from coremcmc.base import LinearPredictorModel, Position, PRNGKey, Rows
-from coremcmc.models.checks import require_binary, require_counts, require_matrix
+from coremcmc.models.checks import require_binary, require_counts, require_matrix, require_vector
 from coremcmc.special import log_factorial, log_softplus, softplus
 
 __all__ = ["LinearRegression", "LogisticRegression", "PoissonRegression"]
@@ -42,6 +42,7 @@ class _Regression(LinearPredictorModel):
     def check_rows(self, rows: Rows) -> None:
         """A matrix of features and a vector of responses."""
         require_matrix("x", rows["x"])
+        require_vector("y", rows["y"])
 
     def num_coefficients(self, rows: Rows) -> int:
         """Length of β."""

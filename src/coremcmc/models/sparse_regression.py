@@ -10,7 +10,7 @@ from jax.scipy import stats
 from jaxtyping import Array, Float
 
 from coremcmc.base import Model, Position, PRNGKey, Rows
-from coremcmc.models.checks import require_matrix
+from coremcmc.models.checks import require_matrix, require_vector
 
 __all__ = ["SparseRegression"]
 
@@ -74,5 +74,6 @@ class SparseRegression(Model):
         return {"beta": beta, "gamma": jnp.ones(p), "sigma2": jnp.ones(())}
 
     def check_rows(self, rows: Rows) -> None:
-        """A matrix of features."""
+        """A matrix of features and a vector of responses."""
         require_matrix("x", rows["x"])
+        require_vector("y", rows["y"])

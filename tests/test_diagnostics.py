@@ -1,0 +1,73 @@
+"""The error measure, the latter-half means and the names of coordinates, worked out by hand."""
+
+import numpy as np
+import pytest
+
+from coremcmc.diagnostics import average_squared_z, coordinate_names, latter_half_means
+
+
+def test_average_squared_z_by_hand():
+    # z = (1/2, −1, 0): (1/4 + 1 + 0) / 3.
+    z2 = average_squared_z([1.0, 5.0, 2.0], [2.0, 2.0, 2.0], [2.0, 3.0, 7.0])
+    assert z2 == pytest.approx(1.25 / 3, rel=1e-15)
+
+
+def test_average_squared_z_is_zero_at_the_reference():
+    assert average_squared_z(np.arange(4.0), np.arange(4.0), np.ones(4)) == 0.0
+
+
+def test_average_squared_z_of_a_trace_has_one_value_per_record():
+    trace = np.array([[2.0, 2.0], [4.0, 2.0], [2.0, 5.0]])
+    z2 = average_squared_z(trace, np.array([2.0, 2.0]), np.array([2.0, 1.0]))
+    np.testing.assert_allclose(z2, [0.0, 0.5, 4.5], rtol=1e-15)
+
+
+def brute_force(draws, records):
+    """Mean over (last record at or before t/2, t], where 0 counts as a record."""
+    means = []
+    for t in records:
+        begin = max(s for s in [0, *records] if s <= t / 2)
+        means.append(draws[begin:t].mean(axis=0))
+    return means
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        list(range(1, 41)),
+        list(range(5, 41, 5)),
+        list(range(7, 40, 7)),
+        [40],
+        [1, 2, 3, 39, 40],
+        [3, 4, 8, 15, 16, 23, 40],
+    ],
+    ids=["every", "thinned", "not halving", "one", "gap", "irregular"],
+)
+def test_latter_half_means_are_those_of_the_draws(records):
+    draws = np.random.default_rng(0).normal(3.0, 1.0, size=(40, 2))
+    iteration = np.array(records)
+    position_sum = np.cumsum(draws, axis=0)[iteration - 1]
+    means = latter_half_means(iteration, position_sum)
+    np.testing.assert_allclose(means, brute_force(draws, records), rtol=1e-12)
+
+
+def test_latter_half_mean_is_exact_where_half_is_a_record():
+    draws = np.random.default_rng(1).normal(size=(100, 3))
+    iteration = np.array([25, 50, 100])
+    means = latter_half_means(iteration, np.cumsum(draws, axis=0)[iteration - 1])
+    np.testing.assert_allclose(means[1], draws[25:50].mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(means[2], draws[50:].mean(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "names"),
+    [
+        ({}, []),
+        ({"sigma": ()}, ["sigma"]),
+        ({"beta": (3,), "sigma": ()}, ["beta[0]", "beta[1]", "beta[2]", "sigma"]),
+        ({"a": (2, 2)}, ["a[0,0]", "a[0,1]", "a[1,0]", "a[1,1]"]),
+        ({"z": (1,), "a": (0,), "b": ()}, ["z[0]", "b"]),
+    ],
+)
+def test_coordinates_are_named_in_the_order_of_the_arrays(shapes, names):
+    assert coordinate_names(shapes) == names

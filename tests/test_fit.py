@@ -1,0 +1,400 @@
+"""The whole of a fit: what it returns, keeps, resumes and refuses."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import coremcmc
+from coremcmc import Fit, FunctionModel, GaussianLocation, HotStart, LogisticRegression, Stratified
+from coremcmc.coreset_mcmc import CoresetMCMC
+from coremcmc.kernels import GaussianExact
+from coremcmc.loop import init_loop, run_piece
+from coremcmc.optimizers import OPTIMIZERS
+
+pytestmark = pytest.mark.filterwarnings("ignore:the hot-start test has not passed")
+
+DATA = coremcmc.logistic_data(seed=1, num_rows=2_000, num_features=2)
+SHORT = {"num_iterations": 300, "progress": False}
+
+
+def short_fit(**options):
+    return coremcmc.fit(LogisticRegression(), DATA, 40, **{**SHORT, **options})
+
+
+def assert_same(a: Fit, b: Fit):
+    for name in a.state:
+        np.testing.assert_array_equal(a.state[name], b.state[name], err_msg=name)
+    for name in a.traces:
+        np.testing.assert_array_equal(a.traces[name], b.traces[name], err_msg=name)
+    np.testing.assert_array_equal(a.positions, b.positions)
+    np.testing.assert_array_equal(a.coreset.weights_average, b.coreset.weights_average)
+    for name in a.draws:
+        np.testing.assert_array_equal(a.draws[name], b.draws[name])
+
+
+# -- what it returns ------------------------------------------------------------------------------
+
+
+def test_a_fit_has_its_parts_in_order():
+    fit = short_fit(thin=7)
+    assert fit.coreset.indices.shape == fit.coreset.weights.shape == (40,)
+    np.testing.assert_array_equal(fit.coreset.rows["x"], DATA["x"][fit.coreset.indices])
+    np.testing.assert_array_equal(fit.traces["iteration"], [*range(7, 300, 7), 300])
+    assert fit.positions.shape == (43, 2, 3)
+    assert fit.draws["beta"].shape == (2, 43, 3)
+    np.testing.assert_array_equal(fit.draws["beta"][1, 5], fit.positions[5, 1])
+    assert fit.position_names == ["beta[0]", "beta[1]", "beta[2]"]
+    assert fit.stopped == "finished"
+    assert fit.iteration == 300
+    assert (np.diff(fit.traces["num_evaluations"]) > 0).all()
+    assert fit.coreset.average_start == 150
+    assert fit.config["settings"]["subsample_size"] == 40
+    assert fit.config["seed"] == 0
+
+
+def test_the_running_mean_counts_every_draw_of_the_latter_half():
+    every = short_fit(thin=1)
+    sums = np.cumsum(every.positions.mean(axis=1), axis=0)
+    np.testing.assert_allclose(every.traces["position_sum"], sums, rtol=1e-12)
+    brute = every.positions[150:].mean(axis=(0, 1))
+    np.testing.assert_allclose(every.running_mean()[-1], brute, rtol=1e-12)
+    thinned = short_fit(thin=50)
+    np.testing.assert_allclose(thinned.running_mean()[-1], brute, rtol=1e-12)
+    sd = np.array([0.5, 2.0, 1.0])
+    by_hand = np.mean(((brute - 1.0) / sd) ** 2)
+    assert thinned.squared_z(np.ones(3), sd) == pytest.approx(by_hand, rel=1e-12)
+    named = thinned.squared_z({"beta": np.ones(3)}, {"beta": sd})
+    assert named == pytest.approx(by_hand, rel=1e-12)
+    assert thinned.squared_z(np.ones(3), sd, trace=True).shape == (6,)
+
+
+def test_the_average_of_the_weights_is_over_the_latter_half():
+    """Against weights collected one iteration at a time, by resuming."""
+    average = short_fit(returned_weights="average", num_iterations=40).coreset
+    np.testing.assert_array_equal(average.weights, average.weights_average)
+    assert average.average_start == 20
+    last = short_fit(num_iterations=40).coreset
+    np.testing.assert_array_equal(last.weights, last.weights_last)
+    np.testing.assert_array_equal(last.weights_last, average.weights_last)
+
+
+def test_same_seed_same_answer_and_other_seed_other_answer():
+    a, b, c = short_fit(seed=3), short_fit(seed=3), short_fit(seed=4)
+    assert_same(a, b)
+    assert not np.array_equal(a.coreset.indices, c.coreset.indices)
+
+
+def test_the_users_precision_is_left_alone():
+    with jax.enable_x64(False):
+        fit = short_fit(num_iterations=5)
+        assert jnp.zeros(1).dtype == jnp.float32
+    assert fit.positions.dtype == np.float64
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("hot_start", [True, False])
+def test_every_optimizer_runs_with_and_without_the_gate(optimizer, hot_start):
+    fit = short_fit(optimizer=optimizer, hot_start=hot_start, num_iterations=120)
+    moved = fit.coreset.weights_last != 2000 / 40
+    passed = fit.hot_start["passed_at"]
+    assert passed == 0 if not hot_start else 30 <= passed <= 120
+    assert moved.any()
+    assert np.isfinite(fit.coreset.weights_last).all()
+    assert (fit.coreset.weights_last >= 0).all()
+
+
+def test_any_optax_transformation_will_do():
+    fit = short_fit(optimizer=optax.sgd(1e-6), hot_start=False)
+    assert (fit.coreset.weights_last != 50).all()
+
+
+def test_weights_stay_until_the_test_passes():
+    held = short_fit(num_iterations=29)
+    np.testing.assert_array_equal(held.coreset.weights_last, 50.0)
+
+
+def test_the_sum_of_the_weights_can_be_bounded():
+    start = np.full(40, 50.0)
+    bound = 2000.0
+    fit = short_fit(max_weight_sum=bound, optimizer="adam", hot_start=False, initial_weights=start)
+    assert fit.traces["weights_sum"].max() <= bound * (1 + 1e-9)
+    free = short_fit(optimizer="adam", hot_start=False)
+    assert free.traces["weights_sum"].max() > bound
+
+
+def test_stratified_selection_and_its_weights():
+    y = np.zeros(2000, int)
+    y[:30] = 1
+    data = {**DATA, "y": y}
+    rare = {"selection": Stratified("y"), **SHORT, "num_iterations": 5}
+    paper = coremcmc.fit(LogisticRegression(), data, 100, **rare)
+    assert paper.coreset.rows["y"].sum() == 30
+    np.testing.assert_array_equal(paper.coreset.weights, 20.0)
+    ours = coremcmc.fit(LogisticRegression(), data, 100, initial_weights="selection", **rare)
+    np.testing.assert_allclose(np.unique(ours.coreset.weights), [1.0, 1970 / 70])
+
+
+def test_a_model_from_two_functions_equals_the_built_in_one():
+    def logprior(position):
+        return jax.scipy.stats.cauchy.logpdf(position["beta"]).sum()
+
+    def loglikelihood(position, rows):
+        eta = rows["x"] @ position["beta"][1:] + position["beta"][0]
+        return rows["y"] * eta - jnp.logaddexp(0.0, eta)
+
+    def initial(key):
+        return {"beta": jax.random.normal(key, (3,))}
+
+    own = coremcmc.fit(
+        FunctionModel(logprior, loglikelihood, initial), DATA, 40, num_iterations=30, thin=1
+    )
+    built_in = short_fit(num_iterations=30, thin=1)
+    np.testing.assert_allclose(own.positions, built_in.positions, rtol=1e-6)
+
+
+def test_positions_may_be_any_pytree():
+    model = FunctionModel(
+        logprior=lambda p: -0.5 * (p[0] ** 2 + jnp.sum(p[1]["b"] ** 2)),
+        loglikelihood=lambda p, rows: -0.5 * (rows - p[0] - p[1]["b"].sum()) ** 2,
+        initial=lambda key: (jnp.zeros(()), {"b": jnp.ones((2, 2))}),
+    )
+    rows = np.random.default_rng(0).standard_normal(500)
+    fit = coremcmc.fit(model, rows, 10, num_iterations=60)
+    assert set(fit.draws) == {"0", "1.b"}
+    assert fit.draws["1.b"].shape == (2, 60, 2, 2)
+
+
+def test_own_loop_gives_the_same_as_fit():
+    """coreset_mcmc's init and step, driven by hand with fit's keys and subsamples."""
+    fit = short_fit(num_iterations=40, thin=1)
+    rows = {name: DATA[name][fit.coreset.indices] for name in DATA}
+    algorithm = coremcmc.coreset_mcmc(LogisticRegression(), rows, 2000)
+    key_start, key = jax.random.split(jax.random.key(0))
+    feed = coremcmc.MemoryData(DATA).feed()
+    state = algorithm.init(key_start)
+    step = jax.jit(algorithm.step)
+    for t in range(40):
+        key_move, key_rows = jax.random.split(jax.random.fold_in(key, t))
+        state, _ = step(key_move, state, feed.subsample(key_rows, jnp.array(t), 40))
+    np.testing.assert_allclose(state.chains.position["beta"], fit.positions[-1], rtol=1e-7)
+    np.testing.assert_allclose(state.weights, fit.coreset.weights_last, rtol=1e-7)
+
+
+def test_own_loop_in_32_bits_is_refused():
+    with jax.enable_x64(False):
+        algorithm = coremcmc.coreset_mcmc(GaussianLocation(), {"x": np.ones((2, 1))}, 10)
+        with pytest.raises(ValueError, match="enable_x64"):
+            algorithm.init(jax.random.key(0))
+
+
+# -- what it compiles -----------------------------------------------------------------------------
+
+
+def test_a_run_compiles_once_and_so_do_its_repetitions():
+    traces = []
+
+    def loglikelihood(position, rows):
+        traces.append(rows["x"].shape)
+        return -0.5 * jnp.sum((rows["x"] - position) ** 2, axis=1)
+
+    model = FunctionModel(
+        lambda p: -0.5 * jnp.sum(p**2), loglikelihood, lambda key: jax.random.normal(key, (2,))
+    )
+    data = {"x": np.random.default_rng(0).standard_normal((300, 2))}
+    before = run_piece._cache_size()
+    coremcmc.fit(model, data, 10, num_iterations=1000, thin=1)  # four pieces and more
+    assert run_piece._cache_size() == before + 1
+    once = len(traces)
+    coremcmc.fit(model, data, 10, num_iterations=1000, thin=1, seed=5)
+    assert run_piece._cache_size() == before + 1
+    # Only the check of the start, outside the loop, traces the model again.
+    assert len(traces) - once <= 6
+    coremcmc.fit(model, data, 11, num_iterations=1000, thin=1)
+    assert run_piece._cache_size() == before + 2
+
+
+def compiled_loop(num_rows):
+    algorithm = CoresetMCMC(GaussianLocation(), num_rows, GaussianExact(), OPTIMIZERS["hot_dog"]())
+    rows = {"x": jnp.ones((5, 2))}
+    state = algorithm.init({"theta": jnp.zeros((2, 2))}, jnp.full(5, 1.0), rows)
+    feed = coremcmc.MemoryData({"x": np.zeros((num_rows, 2), np.float32)}).feed()
+    return run_piece.lower(
+        algorithm, jax.random.key(0), init_loop(state, 10), rows, feed,
+        jnp.array(10), jnp.array(5), subsample_size=5, thin=1, capacity=8,
+    ).compile()  # fmt: skip
+
+
+def test_the_work_of_an_iteration_does_not_grow_with_the_data():
+    """The compiled loop computes as much, and holds as much beside the data, at any N."""
+    small, large = compiled_loop(10_000), compiled_loop(1_000_000)
+    assert large.memory_analysis().argument_size_in_bytes > 8_000_000
+    temporary = [x.memory_analysis().temp_size_in_bytes for x in (small, large)]
+    assert temporary[1] < 1.1 * temporary[0]
+    flops = [x.cost_analysis()["flops"] for x in (small, large)]
+    assert flops[1] < 1.01 * flops[0]
+
+
+# -- what it keeps --------------------------------------------------------------------------------
+
+
+def test_save_and_load(tmp_path):
+    fit = short_fit()
+    loaded = Fit.load(fit.save(tmp_path / "fit.npz"))
+    assert_same(fit, loaded)
+    assert loaded.config == fit.config
+    assert loaded.position_shapes == fit.position_shapes
+    np.testing.assert_array_equal(loaded.coreset.rows["y"], fit.coreset.rows["y"])
+    assert loaded.summary() == fit.summary()
+
+
+def test_a_damaged_file_is_reported(tmp_path):
+    path = short_fit(num_iterations=5).save(tmp_path / "fit.npz")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="damaged"):
+        Fit.load(path)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        Fit.load(tmp_path / "nothing.npz")
+
+
+def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
+    fit = short_fit(num_iterations=5)
+    path = fit.save(tmp_path / "fit.npz")
+    before = path.read_bytes()
+
+    def power_cut(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", power_cut)
+    with pytest.raises(KeyboardInterrupt):
+        fit.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["fit.npz"]
+
+
+def test_resuming_gives_the_same_bits(tmp_path):
+    whole = short_fit()
+    path = tmp_path / "run.npz"
+    with pytest.warns(UserWarning, match="interrupted"):
+        part = interrupted_fit(path)
+    assert 0 < part.iteration < 300
+    resumed = short_fit(checkpoint=path, resume=True)
+    assert_same(whole, resumed)
+    assert_same(whole, Fit.load(path))
+    assert_same(whole, short_fit(checkpoint=path, resume=True))  # nothing left to do
+
+
+def interrupted_fit(path):
+    """Press Ctrl-C as soon as the first checkpoint is there."""
+    original = coremcmc.result.Fit.save
+
+    def save_and_interrupt(self, to):
+        if not to.exists():
+            signal.raise_signal(signal.SIGINT)
+        return original(self, to)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coremcmc.result.Fit, "save", save_and_interrupt)
+        return short_fit(checkpoint=path, checkpoint_every=0.0)
+
+
+def test_ctrl_c_ends_with_what_there_is():
+    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    short_fit(num_iterations=200, thin=100)  # compile first
+    timer.start()
+    with pytest.warns(UserWarning, match="interrupted"):
+        fit = short_fit(num_iterations=10**8, thin=100)
+    assert fit.stopped == "interrupted"
+    assert 0 < fit.iteration < 10**8
+    assert len(fit.positions) == fit.iteration // 100
+    assert "interrupted" in fit.summary()
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
+    """SIGKILL, at whatever moment it strikes."""
+    path = tmp_path / "run.npz"
+    script = textwrap.dedent(f"""
+        import coremcmc
+        data = coremcmc.logistic_data(seed=1, num_rows=2_000, num_features=2)
+        coremcmc.fit(coremcmc.LogisticRegression(), data, 40, num_iterations=20_000,
+                     checkpoint={str(path)!r}, checkpoint_every=0.0, resume=True)
+    """)
+    process = subprocess.Popen([sys.executable, "-c", script])
+    deadline = time.monotonic() + 120
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    killed = Fit.load(path)
+    assert 0 < killed.iteration < 20_000
+    options = {"num_iterations": 20_000}
+    assert_same(short_fit(**options), short_fit(checkpoint=path, resume=True, **options))
+
+
+def test_a_finished_run_can_be_extended(tmp_path):
+    path = tmp_path / "run.npz"
+    short_fit(num_iterations=100, thin=10, checkpoint=path)
+    longer = short_fit(num_iterations=200, thin=10, checkpoint=path, resume=True)
+    straight = short_fit(num_iterations=200, thin=10)
+    np.testing.assert_array_equal(longer.positions, straight.positions)
+    np.testing.assert_array_equal(longer.coreset.weights_last, straight.coreset.weights_last)
+
+
+# -- what it shows --------------------------------------------------------------------------------
+
+
+def test_arviz_takes_the_draws():
+    arviz = pytest.importorskip("arviz", exc_type=ImportError) if "arviz" in sys.modules else None
+    fit = short_fit()
+    data = fit.to_arviz()
+    arviz = arviz or sys.modules["arviz"]
+    beta = np.asarray(data["posterior"]["beta"])
+    np.testing.assert_array_equal(beta, fit.posterior["beta"])
+    assert data["posterior"].attrs["coreset_size"] == 40
+    assert np.asarray(data["sample_stats"]["lp"]).shape == beta.shape[:2]
+    assert set(arviz.summary(data).columns) >= {"mean", "sd"}
+
+
+def test_the_summary_fits_a_screen_and_says_the_numbers():
+    fit = short_fit()
+    text = fit.summary()
+    assert len(text.splitlines()) < 24
+    assert max(map(len, text.splitlines())) < 110
+    assert f"{fit.posterior['beta'][..., 0].mean():.5g}" in text
+    assert "40 of 2,000 rows" in text
+    assert repr(fit).startswith("Fit(Coreset(40 of 2,000 rows")
+
+
+def test_a_forced_start_is_a_warning():
+    with pytest.warns(UserWarning, match="had not settled"):
+        fit = short_fit(hot_start=HotStart(threshold=1e-9, max_iterations=60))
+    assert fit.hot_start["is_forced"]
+    assert "forced" in fit.summary()
+
+
+def test_the_plot_is_a_picture(tmp_path):
+    path = short_fit().plot(tmp_path / "fit.png")
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert path.stat().st_size > 20_000
+
+
+def test_the_progress_bar_is_shown_when_asked_and_silent_otherwise(capsys):
+    short_fit(progress=True)
+    shown = capsys.readouterr().err
+    assert "300/300" in shown
+    assert "hot" in shown
+    assert "|g|=" in shown
+    short_fit(progress=None)
+    assert capsys.readouterr().err == ""

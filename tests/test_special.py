@@ -1,0 +1,127 @@
+"""The special functions against extended precision and against their analytic derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+
+from coremcmc.special import log, log_factorial, log_softplus, softplus
+
+# Dense where the functions bend, and out to where exp(x) overflows or underflows.
+X = np.concatenate(
+    [
+        np.linspace(-800.0, 800.0, 4001),
+        np.linspace(-50.0, 50.0, 20_001),
+        [-745.2, -708.4, -40.0, np.nextafter(-40.0, 0.0), -1e-300, 0.0, 1e-300, 709.8],
+    ]
+)
+FEW_ULPS = 1e-15  # 4.5 units in the last place
+TINY = np.finfo(np.float64).tiny  # below it, or where an intermediate is, XLA flushes to zero
+
+
+def softplus_extended(x):
+    return np.logaddexp(np.longdouble(0), np.asarray(x, np.longdouble))
+
+
+def log_softplus_extended(x):
+    """Below −30, log log(1 + u) = log u − u/2 + O(u²) with u = eˣ < 1e-13."""
+    x = np.asarray(x, np.longdouble)
+    return np.where(x < -30, x - np.exp(x) / 2, np.log(softplus_extended(np.maximum(x, -30))))
+
+
+def assert_close(actual, expected, rtol, atol=0.0):
+    """Compare in extended precision, so that rounding the reference costs nothing."""
+    actual = np.asarray(actual, np.longdouble)
+    error = np.abs(actual - expected)
+    assert np.isfinite(actual).all()
+    assert (error <= atol + rtol * np.abs(expected)).all(), (
+        error / (np.abs(expected) + TINY)
+    ).max()
+
+
+def test_log_is_exact_to_a_few_units_in_the_last_place_over_all_normal_floats():
+    rng = np.random.default_rng(0)
+    powers = np.exp2(np.arange(-1022.0, 1024.0))
+    x = np.concatenate(
+        [
+            np.ldexp(rng.uniform(1.0, 2.0, 100_000), rng.integers(-1022, 1024, 100_000)),
+            rng.uniform(0.5, 2.0, 100_000),
+            powers,
+            np.nextafter(powers[1:], 0.0),
+            [TINY, np.finfo(np.float64).max, np.sqrt(0.5), np.sqrt(2.0), 1.0],
+            1.0 + np.arange(-5, 6) * np.finfo(np.float64).eps,
+        ]
+    )
+    assert_close(jax.jit(log)(x), np.log(x.astype(np.longdouble)), FEW_ULPS)
+
+
+def test_softplus_is_exact_to_a_few_units_in_the_last_place():
+    assert_close(jax.jit(softplus)(X), softplus_extended(X), FEW_ULPS, atol=2 * TINY)
+
+
+def test_log_softplus_is_exact_to_a_few_units_in_the_last_place():
+    # It is zero at log(e − 1): there the error is absolute, of a number near 1.
+    near_zero = np.log(np.e - 1) + np.linspace(-1e-6, 1e-6, 1001)
+    x = np.concatenate([X, near_zero])
+    assert_close(jax.jit(log_softplus)(x), log_softplus_extended(x), FEW_ULPS, atol=FEW_ULPS)
+
+
+def test_log_factorial_is_log_gamma_of_the_next_number():
+    # Near 0! = 1! = 1 terms of size 20 cancel: 1e-14 absolute there, relative elsewhere.
+    y = np.concatenate([np.arange(2001.0), np.linspace(0.0, 50.0, 777), [1e4, 1e5, 1e6, 1e9]])
+    actual = jax.jit(log_factorial)(y)
+    np.testing.assert_allclose(actual, scipy.special.gammaln(y + 1.0), rtol=2e-15, atol=1e-14)
+
+
+def test_log_factorial_is_the_sum_of_logarithms():
+    expected = np.concatenate([[0], np.cumsum(np.log(np.arange(1, 2001, dtype=np.longdouble)))])
+    assert_close(jax.jit(log_factorial)(np.arange(2001.0)), expected, rtol=2e-15, atol=1e-14)
+
+
+def test_derivative_of_softplus_is_the_logistic_function():
+    slope = jax.jit(jax.vmap(jax.grad(softplus)))(X)
+    assert np.isfinite(slope).all()
+    np.testing.assert_allclose(slope, scipy.special.expit(X), rtol=1e-14, atol=TINY)
+
+
+def test_derivative_of_log_softplus_is_the_logistic_function_over_softplus():
+    # Below −30 the ratio is 1 − u/2 + O(u²) with u = eˣ.
+    slope = jax.jit(jax.vmap(jax.grad(log_softplus)))(X)
+    expected = np.where(
+        X < -30,
+        1 - np.exp(np.minimum(X, -30)) / 2,
+        scipy.special.expit(X) / softplus_extended(np.maximum(X, -30)).astype(float),
+    )
+    assert np.isfinite(slope).all()
+    np.testing.assert_allclose(slope, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("function", [softplus, log_softplus])
+@pytest.mark.parametrize("x", [-800.0, 800.0])
+def test_second_derivatives_are_finite_and_vanish_far_out(function, x):
+    curvature = float(jax.grad(jax.grad(function))(jnp.asarray(x)))
+    # softplus'' = σ(1 − σ) ~ e^−|x|; log_softplus'' ~ −1/x² on the right, −e^x/2 on the left.
+    expected = -1 / x**2 if (function is log_softplus and x > 0) else 0.0
+    assert curvature == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+def test_derivatives_of_log_and_of_log_factorial_are_not_lost_in_the_bits():
+    x = np.array([0.3, 1.0, 2.0, 1e3])
+    np.testing.assert_allclose(jax.vmap(jax.grad(log))(jnp.asarray(x)), 1 / x, rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(log_factorial))(jnp.asarray(x)), scipy.special.digamma(x + 1), rtol=1e-10
+    )
+
+
+def test_float32_stays_float32():
+    x = np.linspace(-30.0, 30.0, 601, dtype=np.float32)
+    for function, expected in (
+        (softplus, softplus_extended),
+        (log_softplus, log_softplus_extended),
+    ):
+        actual = function(jnp.asarray(x))
+        assert actual.dtype == jnp.float32
+        assert_close(actual, expected(x), rtol=1e-6, atol=1e-6)
+    positive = np.exp(x)
+    np.testing.assert_allclose(log(jnp.asarray(positive)), np.log(positive), rtol=1e-6, atol=1e-6)
