@@ -3,7 +3,7 @@
     python benchmarks/iteration.py [iteration|scaling|memory|all] [--json FILE]
 
 - ``iteration``: µs an iteration of the compiled loop (``coremcmc.loop.run_piece``, as
-  ``coremcmc.fit`` calls it, after compilation and after the hot start) on the bikes data, with
+  ``coremcmc.fit`` calls it, once compiled and past the hot start) on the bikes data, with
   M = S = 1,000 and 100, two chains, the hit-and-run slice sampler and Hot DoG; beside it the same
   algorithm as a plain scalar loop in C (``scalar_loop.c``, compiled by ``cc -O2`` on the spot),
   started from the same state. The two take turns; the numbers are medians over the turns.
@@ -13,10 +13,11 @@
   rows are also run with the weights of 10^4: there, the number of rows alone differs.
 - ``memory``: peak resident memory of ``coremcmc.fit`` on 10^7 rows.
 
-CPU time counts every thread of the process, and XLA's worker threads spin while they wait: where
-it has several, they cost CPU time without doing work. The environment variable ``NPROC=1`` gives
-XLA one. The first part is run both ways. Every part runs in a process of its own; nothing else
-should run on the machine meanwhile.
+CPU time counts every thread of the process. Where XLA has several threads, they hand the small
+steps of an iteration to each other and spin while they wait: both CPU and wall time rise, by how
+much depends on where the system puts the threads. The environment variable ``NPROC=1`` gives XLA
+one thread. The first part is run both ways. Every part runs in a process of its own; nothing else
+should run on the machine meanwhile (if so, the C loop's wall time equals its CPU time).
 """
 
 import argparse
@@ -61,7 +62,7 @@ def bikes_data():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((15_641, 8))
     mean = np.logaddexp(0.0, 186.0 + x @ np.linspace(-40.0, 40.0, 8))
-    return {"x": x, "y": rng.poisson(mean)}, "generated in the shape of bikes, which is not here"
+    return {"x": x, "y": rng.poisson(mean)}, "generated (bikes.npz is not here)"
 
 
 def logistic_data(num_rows):

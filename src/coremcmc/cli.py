@@ -18,12 +18,13 @@ app = typer.Typer(
 )
 
 
-def _version(show: bool) -> None:
+def _version(show: bool) -> bool:
     if show:
         import coremcmc
 
         typer.echo(f"coremcmc {coremcmc.__version__}")
         raise typer.Exit
+    return show
 
 
 @app.callback()

@@ -36,9 +36,8 @@ def test_hot_dog_brings_the_error_down(bikes, reference):
     assert not any(fit.hot_start["is_forced"] for fit in fits)
     assert np.median([trace[-1] for trace in traces]) < 50
     # and it is the training that did it: with the weights held, the coreset posterior is far off
-    passed = int(np.median([fit.hot_start["passed_at"] for fit in fits]))
-    held = run(bikes, num_iterations=3000, hot_start=coremcmc.HotStart(threshold=1e-12))
-    assert passed < 3000
+    with pytest.warns(UserWarning, match="has not passed"):
+        held = run(bikes, num_iterations=3000, hot_start=coremcmc.HotStart(threshold=1e-12))
     assert held.squared_z(*reference) > 100
 
 
