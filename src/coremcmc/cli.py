@@ -1,6 +1,7 @@
 """The ``coremcmc`` command."""
 
 import os
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -58,13 +59,15 @@ def demo(
         "1, 1/3, -1/3, -1."
     )
     try:
-        fit = coremcmc.fit(
-            coremcmc.LogisticRegression(),
-            coremcmc.logistic_data(seed=seed, num_rows=num_rows),
-            coreset_size,
-            num_iterations=num_iterations,
-            seed=seed,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the summary has them
+            fit = coremcmc.fit(
+                coremcmc.LogisticRegression(),
+                coremcmc.logistic_data(num_rows=num_rows),
+                coreset_size,
+                num_iterations=num_iterations,
+                seed=seed,
+            )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     plot, saved = fit.plot(out / "fit.png"), fit.save(out / "fit.npz")
