@@ -3,8 +3,6 @@
 ``coremcmc.fit(model, data, coreset_size)`` is all that a first fit needs.
 """
 
-from importlib.metadata import version as _version
-
 from coremcmc.base import LinearPredictorModel, Model
 from coremcmc.coreset_mcmc import coreset_mcmc
 from coremcmc.data import (
@@ -28,8 +26,7 @@ from coremcmc.optimizers import hot_dog
 from coremcmc.result import Coreset, Fit
 from coremcmc.run import FitError
 from coremcmc.selection import Stratified
-
-__version__ = _version("coremcmc")
+from coremcmc.version import __version__ as __version__
 
 __all__ = [
     "BradleyTerry",

@@ -20,6 +20,7 @@ from coremcmc.result import Coreset, Fit
 from coremcmc.selection import Selected
 from coremcmc.settings import Settings
 from coremcmc.target import Target
+from coremcmc.version import __version__
 
 __all__ = ["FitError", "Run"]
 
@@ -250,7 +251,7 @@ def _check_same_problem(path: Path, saved: dict[str, Any], current: dict[str, An
 def _config(
     model: Model, data: DataSource, settings: Settings, coreset_size: int, seed: int, preset: str
 ) -> dict[str, Any]:
-    packages = ("coremcmc", "jax", "optax", "numpy")
+    versions = {name: importlib.metadata.version(name) for name in ("jax", "optax", "numpy")}
     return {
         "model": model.describe(),
         "data": data.fingerprint(),
@@ -258,7 +259,7 @@ def _config(
         "seed": seed,
         "preset": preset,
         "settings": settings.describe(),
-        "versions": {name: importlib.metadata.version(name) for name in packages},
+        "versions": {"coremcmc": __version__, **versions},
         "device": jax.devices()[0].platform,
     }
 
