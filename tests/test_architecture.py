@@ -20,6 +20,7 @@ LAYERS = [
     {"coreset_mcmc", "settings"},
     {"loop"},
     {"result", "arviz_bridge", "summary", "plotting", "progress"},
+    {"start"},
     {"run"},
     {"fit"},
     {"__init__"},

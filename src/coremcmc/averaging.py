@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["LatterHalf", "latter_half_average", "latter_half_init", "latter_half_update"]
+__all__ = ["LatterHalf", "latter_half_init", "latter_half_update"]
 
 
 class LatterHalf(NamedTuple):
@@ -14,7 +14,8 @@ class LatterHalf(NamedTuple):
     When the run reaches ``boundary``, the older window is dropped, the younger becomes the older
     and a new one begins, and the boundary doubles. So the older window always began between a
     quarter and a half of the way into the run; and exactly at half of it when the run ends at its
-    planned length, since the first boundary is that length divided by a power of two.
+    planned length, since the first boundary is that length divided by a power of two. The average
+    is ``older_sum`` over the iterations after ``older_start``.
     """
 
     older_sum: Float[Array, " M"]
@@ -46,8 +47,3 @@ def latter_half_update(
         jnp.where(rolls, iteration, state.younger_start),
         jnp.where(rolls, 2 * state.boundary, state.boundary),
     )
-
-
-def latter_half_average(state: LatterHalf, iteration: Int[Array, ""]) -> Float[Array, " M"]:
-    """Return the average over the older window."""
-    return state.older_sum / jnp.maximum(iteration - state.older_start, 1)

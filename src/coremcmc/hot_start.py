@@ -120,8 +120,8 @@ class HotStart:
     ) -> HotStartState:
         """Record the log potentials of an iteration (counted from 1); test when it is due.
 
-        Whether a test is due depends on the iteration alone, so that runs under ``vmap`` that
-        share their iteration also share the branch.
+        The outer branch depends on the iteration alone, so that runs under ``vmap`` that share
+        their iteration also share it; the inner one spares a single run the test once it is hot.
         """
         recording = iteration <= self.max_iterations
         slot = jnp.minimum(iteration, self.max_iterations) - 1
@@ -132,12 +132,14 @@ class HotStart:
         first = max(self.interval, 3 * dimension)
         due = (iteration % self.interval == 0) & (iteration >= first) & recording
         at_cap = iteration == self.max_iterations
-        statistic = jax.lax.cond(
-            due,
-            lambda: hot_start_statistic(record, iteration),
-            lambda: state.statistic,
-        )
-        statistic = jnp.where(state.is_hot, state.statistic, statistic)
+
+        def keep() -> Array:
+            return state.statistic
+
+        def test() -> Array:
+            return jax.lax.cond(state.is_hot, keep, lambda: hot_start_statistic(record, iteration))
+
+        statistic = jax.lax.cond(due, test, keep)
         passes = due & (statistic < self.threshold)
         opens = ~state.is_hot & (passes | at_cap)
         return HotStartState(

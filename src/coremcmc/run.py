@@ -10,16 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from coremcmc.averaging import latter_half_average
-from coremcmc.base import DataSource, Feed, Model, Position, PRNGKey, Rows, named_leaves
+from coremcmc.base import DataSource, Feed, Model, Position, named_leaves
 from coremcmc.coreset_mcmc import FAILURES, CoresetMCMC
 from coremcmc.io import pack_tree, unpack_tree
-from coremcmc.loop import LoopState, Records, init_loop, run_piece
+from coremcmc.loop import LoopState, Records, run_piece
 from coremcmc.progress import ProgressBar, interrupts
 from coremcmc.result import Coreset, Fit
 from coremcmc.selection import Selected
 from coremcmc.settings import Settings
-from coremcmc.target import Target
+from coremcmc.start import begin
 from coremcmc.version import __version__
 
 __all__ = ["FitError", "Run"]
@@ -60,14 +59,16 @@ class Run:
             settings.max_weight_sum,
         )
         self.config = _config(model, data, settings, len(selected.indices), seed, preset)
-        key_start, self.key = jax.random.split(jax.random.key(seed))
         self.stored_rows = data.take(selected.indices)
-        self.rows = model.prepare_rows(jax.tree.map(jnp.asarray, self.stored_rows))
-        weights = jnp.asarray(selected.weights)
-        positions = _start(model, self.rows, key_start, settings.num_chains, initial_positions)
-        _check_start(Target(model, self.rows, weights), positions)
-        coreset_state = self.algorithm.init(positions, weights, self.rows)
-        self.state: LoopState = init_loop(coreset_state, settings.num_iterations)
+        self.key, self.rows, self.state = begin(
+            self.algorithm,
+            self.stored_rows,
+            selected.weights,
+            seed,
+            num_chains=settings.num_chains,
+            planned_length=settings.num_iterations,
+            given=initial_positions,
+        )
         self.records: list[Records] = []
         self.seconds = 0.0
         self.stopped = "running"
@@ -137,7 +138,8 @@ class Run:
         )
         filled = int(count)
         if not int(self.state.failure):
-            self.records.append(jax.tree.map(lambda x: np.asarray(x[:filled]), buffer))
+            # Cut on the host: on the device every new length would be a new program.
+            self.records.append(jax.tree.map(lambda x: np.asarray(x)[:filled].copy(), buffer))
         spent = time.monotonic() - began
         faster = filled * _PIECE_SECONDS / max(spent, 1e-6)
         return int(np.clip(faster, 1, min(2 * num_records, _CAPACITY)))
@@ -158,11 +160,11 @@ class Run:
         records = _concatenate(self.records, self.state)
         traces = records._asdict()
         positions = traces.pop("positions")
-        coreset_state, average = self.state.coreset, self.state.average
-        last = np.asarray(coreset_state.weights)
-        mean = np.asarray(latter_half_average(average, coreset_state.iteration))
-        if self.iteration == 0:
-            mean = last
+        state: Any = jax.tree.map(np.asarray, self.state)
+        coreset_state, average = state.coreset, state.average
+        last = coreset_state.weights
+        averaged = self.iteration - int(average.older_start)
+        mean = average.older_sum / averaged if averaged else last
         use_average = self.settings.returned_weights == "average"
         coreset = Coreset(
             indices=self.selected.indices,
@@ -189,46 +191,7 @@ class Run:
             iteration=self.iteration,
             stopped=self.stopped,
             seconds=self.seconds,
-            state=pack_tree("", self.state),
-        )
-
-
-def _start(
-    model: Model, rows: Rows, key: PRNGKey, num_chains: int, given: Position | None
-) -> Position:
-    """Draw the chains' first positions, or take the user's."""
-    keys = jax.random.split(key, num_chains)
-    drawn = jax.vmap(lambda k: model.initial_position(k, rows))(keys)
-    if given is None:
-        return drawn
-    given = jax.tree.map(lambda x: jnp.asarray(x, float), given)
-    shapes, expected = (jax.tree.map(jnp.shape, tree) for tree in (given, drawn))
-    if shapes != expected:
-        raise ValueError(
-            f"initial_positions must have the shapes {expected} (chains first), but has {shapes}."
-        )
-    return given
-
-
-def _check_start(target: Target, positions: Position) -> None:
-    """Raise where a chain would start outside the support, or the model's shapes are off."""
-    model, rows = target.model, target.rows
-    first = jax.tree.map(lambda x: x[0], positions)
-    prior = jax.eval_shape(model.logprior_fn, first)
-    if prior.shape != ():
-        raise ValueError(f"the model's log prior must be a scalar, but has shape {prior.shape}.")
-    terms = jax.eval_shape(model.loglikelihood_fn, first, rows)
-    if terms.shape != target.weights.shape:
-        raise ValueError(
-            "the model's log-likelihood must have one value per row, shape "
-            f"{target.weights.shape} for the coreset, but has shape {terms.shape}."
-        )
-    density = np.asarray(jax.vmap(target)(positions))
-    if not np.isfinite(density).all():
-        chain = int(np.argmin(np.isfinite(density)))
-        raise ValueError(
-            f"the log density is {density[chain]} where chain {chain} starts. Give "
-            "initial_positions inside the support, or check the model for overflow."
+            state=pack_tree("", state),
         )
 
 
