@@ -135,7 +135,8 @@ def run_piece(
         nothing = (jnp.zeros(()), jnp.zeros(num_chains))
         state, info = jax.lax.while_loop(unfinished, iterate, (state, nothing))
         record = record_of(state, *info)
-        records = jax.tree.map(lambda buffer, x: buffer.at[count].set(x), records, record)
+        write = functools.partial(jax.lax.dynamic_update_index_in_dim, index=count, axis=0)
+        records = jax.tree.map(write, records, record)
         return state, records, count + 1
 
     def more(carry):

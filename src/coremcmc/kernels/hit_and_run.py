@@ -120,7 +120,7 @@ class HitAndRun:
 
         def grow(carry):
             left, right, at_left, at_right, count = carry
-            to_left = jnp.take(on.coins, count.astype(int)) < 0.5
+            to_left = _at(on.coins, count) < 0.5
             new_left = jnp.where(to_left, left - (right - left), left)
             new_right = jnp.where(to_left, right, right + (right - left))
             new_value = on.logdensity(jnp.where(to_left, new_left, new_right))
@@ -149,7 +149,7 @@ class HitAndRun:
 
         def propose(carry):
             low, high, _, _, count = carry
-            t = low + jnp.take(on.proposals, count.astype(int)) * (high - low)
+            t = low + _at(on.proposals, count) * (high - low)
             low, high = jnp.where(t < 0, t, low), jnp.where(t < 0, high, t)
             return jnp.stack([low, high, t, on.logdensity(t), count + 1.0])
 
@@ -196,3 +196,8 @@ class HitAndRun:
         start = jnp.stack([left, right, zero, jnp.ones_like(t), zero])
         _, _, _, possible, used = jax.lax.while_loop(undecided, halve, start)
         return possible > 0.0, used
+
+
+def _at(values: Float[Array, " n"], index: Scalar) -> Scalar:
+    """Return the entry at an index that is known to be valid."""
+    return values.at[index.astype(int)].get(mode="promise_in_bounds")
