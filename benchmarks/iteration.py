@@ -101,9 +101,9 @@ class Ours:
     def advance(self, iterations, stop=10**9):
         """Run; return the numbers of iterations and of evaluations."""
         before = self.state.coreset
-        self.state, _, _ = run_piece(
+        self.state, *_ = run_piece(
             *(self.algorithm, self.key, self.state, self.rows, self.feed),
-            *(jnp.asarray(stop), jnp.asarray(max(iterations // THIN, 1))),
+            *(jnp.asarray(stop), jnp.asarray(iterations)),
             **{"subsample_size": self.size, "thin": THIN, "capacity": CAPACITY},
         )
         after = self.state.coreset

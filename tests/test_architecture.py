@@ -13,7 +13,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # From the bottom up: a module may import from its own layer's predecessors only.
 LAYERS = [
-    {"base", "special", "version"},
+    {"base", "identity", "special", "version"},
     {"models", "data", "selection", "target", "hot_start", "gradient", "averaging"},
     {"diagnostics", "io"},
     {"kernels", "optimizers"},

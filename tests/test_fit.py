@@ -132,6 +132,15 @@ def test_the_sum_of_the_weights_can_be_bounded():
     assert free.traces["weights_sum"][-1] == pytest.approx(2000 + 40 * 20)
 
 
+@pytest.mark.parametrize("size", [7, 11, 13])
+def test_the_bound_may_be_the_number_of_rows(size):
+    """Where N/M does not sum to N exactly: weights that are held must not be projected."""
+    data = coremcmc.gaussian_location_data(num_rows=10_000, dimension=3)
+    fit = coremcmc.fit(GaussianLocation(), data, size, max_weight_sum=10_000, num_iterations=100)
+    assert fit.hot_start["passed_at"] > 0
+    assert np.isfinite(fit.coreset.weights_last).all()
+
+
 def test_stratified_selection_and_its_weights():
     y = np.zeros(2000, int)
     y[:30] = 1
@@ -174,6 +183,73 @@ def test_positions_may_be_any_pytree():
     assert fit.draws["1.b"].shape == (2, 60, 2, 2)
 
 
+@pytest.mark.parametrize(
+    "start", [lambda key: {"mu": 0}, lambda key: {"mu": jnp.float32(0.5)}], ids=["int", "float32"]
+)
+def test_a_users_model_may_compute_in_other_precisions(start):
+    model = FunctionModel(
+        lambda p: -0.5 * p["mu"] ** 2,
+        lambda p, rows: (-0.5 * (rows["y"] - p["mu"]) ** 2).astype(jnp.float32),
+        start,
+    )
+    fit = coremcmc.fit(model, {"y": DATA["x"][:, 0]}, 10, num_iterations=40)
+    assert fit.positions.dtype == np.float64
+
+
+def test_a_model_that_was_changed_is_compiled_anew():
+    class Location(coremcmc.Model):
+        scale = 1.0
+
+        def logprior_fn(self, position):
+            return -0.5 * (position / self.scale) ** 2
+
+        def loglikelihood_fn(self, position, rows):
+            return -0.5 * (rows["y"] - position) ** 2
+
+        def initial_position(self, rng_key, rows):
+            return jnp.zeros(())
+
+    model, data = Location(), {"y": np.full(50, 5.0)}
+    model.scale = 10.0
+    wide = coremcmc.fit(model, data, 10, num_iterations=200, hot_start=False, optimizer=still())
+    model.scale = 0.01
+    narrow = coremcmc.fit(model, data, 10, num_iterations=200, hot_start=False, optimizer=still())
+    assert wide.running_mean()[-1, 0] > 4
+    assert narrow.running_mean()[-1, 0] < 1
+
+
+def still():
+    return optax.set_to_zero()
+
+
+@pytest.mark.parametrize("kind", ["list", "frame", "float32", "big-endian", "masked-free"])
+def test_data_may_come_in_many_forms(kind):
+    import pandas
+
+    forms = {
+        "list": {"x": DATA["x"].tolist(), "y": DATA["y"].tolist()},
+        "frame": {"x": pandas.DataFrame(DATA["x"]), "y": pandas.Series(DATA["y"])},
+        "float32": {"x": DATA["x"].astype(np.float32), "y": DATA["y"].astype(bool)},
+        "big-endian": {"x": DATA["x"].astype(">f8"), "y": DATA["y"]},
+        "masked-free": {"x": np.ma.array(DATA["x"]), "y": DATA["y"]},
+    }
+    extra = {"name": np.array(["a"] * 2000), "unread": np.full(2000, np.nan)}
+    fit = coremcmc.fit(LogisticRegression(), {**forms[kind], **extra}, 40, num_iterations=5)
+    same = short_fit(num_iterations=5)
+    tolerance = 1e-3 if kind == "float32" else 0
+    np.testing.assert_allclose(fit.positions, same.positions, rtol=tolerance)
+    assert set(fit.coreset.rows) == {"x", "y"}
+
+
+def test_strata_may_come_from_a_column_that_the_model_does_not_read():
+    group = np.repeat(["a", "b"], [1990, 10])
+    fit = coremcmc.fit(
+        LogisticRegression(), {**DATA, "group": group}, 20, selection=Stratified("group"),
+        num_iterations=2,
+    )  # fmt: skip
+    assert (fit.coreset.indices >= 1990).sum() == 10
+
+
 def test_own_loop_gives_the_same_as_fit():
     """coreset_mcmc's init and step, driven by hand with fit's keys and subsamples."""
     fit = short_fit(num_iterations=40, thin=1)
@@ -190,6 +266,15 @@ def test_own_loop_gives_the_same_as_fit():
     np.testing.assert_allclose(state.weights, fit.coreset.weights_last, rtol=1e-7)
 
 
+def test_own_loop_refuses_one_chain_and_takes_plain_weights():
+    algorithm = coremcmc.coreset_mcmc(GaussianLocation(), {"x": np.ones((2, 1))}, 10)
+    with pytest.raises(ValueError, match="num_chains must be at least 2"):
+        algorithm.init(jax.random.key(0), num_chains=1)
+    state = algorithm.init(jax.random.key(0), weights=[5, 5])
+    state, _ = algorithm.step(jax.random.key(1), state, {"x": np.ones((2, 1))})
+    assert state.weights.dtype == jnp.float64
+
+
 def test_own_loop_in_32_bits_is_refused():
     with jax.enable_x64(False):
         algorithm = coremcmc.coreset_mcmc(GaussianLocation(), {"x": np.ones((2, 1))}, 10)
@@ -200,11 +285,12 @@ def test_own_loop_in_32_bits_is_refused():
 # -- what it compiles -----------------------------------------------------------------------------
 
 
-def test_a_run_compiles_once_and_so_do_its_repetitions():
-    traces = []
+TRACES = []
 
+
+def test_a_run_compiles_once_and_so_do_its_repetitions():
     def loglikelihood(position, rows):
-        traces.append(rows["x"].shape)
+        TRACES.append(rows["x"].shape)
         return -0.5 * jnp.sum((rows["x"] - position) ** 2, axis=1)
 
     model = FunctionModel(
@@ -214,11 +300,11 @@ def test_a_run_compiles_once_and_so_do_its_repetitions():
     before = run_piece._cache_size()
     coremcmc.fit(model, data, 10, num_iterations=1000, thin=1)  # four pieces and more
     assert run_piece._cache_size() == before + 1
-    once = len(traces)
+    once = len(TRACES)
     coremcmc.fit(model, data, 10, num_iterations=1000, thin=1, seed=5)
     assert run_piece._cache_size() == before + 1
     # Only the check of the start, outside the loop, traces the model again.
-    assert len(traces) - once <= 6
+    assert len(TRACES) - once <= 6
     coremcmc.fit(model, data, 11, num_iterations=1000, thin=1)
     assert run_piece._cache_size() == before + 2
 
@@ -350,6 +436,70 @@ def test_a_finished_run_can_be_extended(tmp_path):
     straight = short_fit(num_iterations=200, thin=10)
     np.testing.assert_array_equal(longer.positions, straight.positions)
     np.testing.assert_array_equal(longer.coreset.weights_last, straight.coreset.weights_last)
+
+
+def test_a_finished_run_is_extended_with_the_thinning_that_it_had(tmp_path):
+    path = tmp_path / "run.npz"
+    short_fit(num_iterations=2100, checkpoint=path)
+    longer = short_fit(num_iterations=4200, checkpoint=path, resume=True)
+    assert longer.config["settings"]["thin"] == 2
+    assert longer.iteration == 4200
+
+
+def test_a_checkpoint_is_a_fit_in_itself(tmp_path):
+    path = tmp_path / "run.npz"
+    seen = []
+    original = coremcmc.result.Fit.save
+
+    def save_and_look(self, to):
+        result = original(self, to)
+        seen.append(Fit.load(to))
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coremcmc.result.Fit, "save", save_and_look)
+        short_fit(checkpoint=path, checkpoint_every=1e-9)
+    part = seen[1]
+    assert 0 < part.iteration < 300
+    assert part.stopped == "running"
+    assert part.posterior["beta"].shape[1] > 0
+    assert "beta[0]" in part.summary()
+    part.to_arviz()
+    part.plot(tmp_path / "part.png")
+
+
+def test_files_have_the_users_permissions(tmp_path):
+    umask = os.umask(0o022)
+    try:
+        path = short_fit(num_iterations=5).save(tmp_path / "fit.npz")
+    finally:
+        os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.warns(UserWarning, match="could not save.*No space left"):
+        fit = short_fit(checkpoint=tmp_path / "run.npz")
+    assert fit.iteration == 300
+    assert os.listdir(tmp_path) == []
+
+
+def test_pieces_may_end_inside_a_record():
+    """Ctrl-C does not wait for the next record, and leaves none that is not due."""
+    options = {"num_iterations": 10**7, "thin": 10**6}
+    timer = threading.Timer(9.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.warns(UserWarning, match="interrupted"):
+        fit = short_fit(**options)
+    assert time.monotonic() - began < 30
+    assert 0 < fit.iteration < 10**6
+    assert len(fit.positions) == 0
+    assert "(no draws)" in fit.summary()
 
 
 # -- what it shows --------------------------------------------------------------------------------

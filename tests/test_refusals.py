@@ -1,6 +1,8 @@
 """Bad input is refused before any compilation, by name, with a remedy."""
 
 import os
+import pickle
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,9 +16,11 @@ from coremcmc import (
     LinearRegression,
     LogisticRegression,
     PoissonRegression,
+    SparseRegression,
     Stratified,
     settings,
 )
+from coremcmc.kernels import HitAndRun
 from coremcmc.loop import run_piece
 
 pytestmark = pytest.mark.filterwarnings("ignore:the hot-start test has not passed")
@@ -61,9 +65,9 @@ CASES = {
     "thin": ({"thin": 10**9}, "thin must be at most"),
     "preset": ({"preset": "best"}, "preset='best' is unknown; choose from paper"),
     "kernel": ({"kernel": "nuts"}, "kernel='nuts' is unknown.*hit_and_run"),
-    "kernel object": ({"kernel": 3}, "kernel must be a name or"),
+    "kernel object": ({"kernel": 3}, "kernel must be a name.*hit_and_run"),
     "optimizer": ({"optimizer": "sgd"}, "optimizer='sgd' is unknown.*hot_dog"),
-    "optimizer object": ({"optimizer": 0.1}, "optimizer must be a name or an optax"),
+    "optimizer object": ({"optimizer": 0.1}, "optimizer must be a name.*or an optax"),
     "selection": ({"selection": "best"}, "selection='best' is unknown.*uniform"),
     "selection object": ({"selection": 3}, "selection must be"),
     "selection repeats": ({"selection": np.zeros(10, int)}, "distinct row indices"),
@@ -92,6 +96,19 @@ CASES = {
 }
 
 
+CASES |= {
+    "masked": ({"data": {"x": np.ma.masked_greater(X, 1.0), "y": Y}}, "masked entries"),
+    "kernel class": ({"kernel": HitAndRun}, r"HitAndRun\(\)"),
+    "selection class": ({"selection": Stratified}, "selection must be"),
+    "weights kind": ({"initial_weights": ["a"] * 10}, "initial_weights must be numbers"),
+    "discrete model": (
+        {"model": SparseRegression(), "kernel": "hit_and_run"},
+        "SparseRegression has other parameters.*spike_slab_gibbs",
+    ),
+    "other kernel": ({"kernel": "gaussian_exact"}, "GaussianLocation only.*hit_and_run"),
+}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_refused(case):
     changes, message = CASES[case]
@@ -112,7 +129,7 @@ def test_numbers_of_the_wrong_kind_are_refused():
     with pytest.raises(ValueError, match="seed must be an integer"):
         settings.check_seed(1.5)
     with pytest.raises(ValueError, match="num_chains must be an integer"):
-        settings._check_count("num_chains", 2.5, 2, 10)
+        settings._count("num_chains", 2.5, 2, 10)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -151,11 +168,63 @@ def test_a_checkpoint_is_not_overwritten_and_not_mistaken(tmp_path):
         coremcmc.fit(LogisticRegression(), (X, Y), 10, optimizer="dog", **options)
     with pytest.raises(ValueError, match=r"beyond\s+num_iterations"):
         coremcmc.fit(LogisticRegression(), (X, Y), 10, **{**options, "num_iterations": 10})
+    start = {"beta": np.zeros((2, 3))}
+    with pytest.raises(ValueError, match=r"another problem.*initial_positions"):
+        coremcmc.fit(LogisticRegression(), (X, Y), 10, initial_positions=start, **options)
     path.write_bytes(b"something else")
     with pytest.raises(ValueError, match="not a coremcmc file"):
         coremcmc.fit(LogisticRegression(), (X, Y), 10, **options)
     path.write_bytes(content)
     assert Fit.load(path).iteration == 20
+
+
+def test_checkpoints_of_problems_that_look_alike_are_told_apart(tmp_path):
+    def prior(variance):
+        return lambda p: -0.5 * p["mu"] ** 2 / variance
+
+    def run(name, variance=1.0, resume=True, **options):
+        model = FunctionModel(prior(variance), likelihood, lambda key: {"mu": jnp.zeros(())})
+        options = {"num_iterations": 10, "checkpoint": tmp_path / name, **options}
+        return coremcmc.fit(model, {"y": Y}, 10, resume=resume, **options)
+
+    def likelihood(p, rows):
+        return -0.5 * (rows["y"] - p["mu"]) ** 2
+
+    run("a")
+    run("a")  # the same, built anew
+    with pytest.raises(ValueError, match=r"another problem.*model"):
+        run("a", variance=1e-6)
+    run("b", optimizer=coremcmc.hot_dog())
+    run("b", optimizer=coremcmc.hot_dog())
+    with pytest.raises(ValueError, match=r"another problem.*optimizer"):
+        run("b", optimizer=coremcmc.hot_dog(r=10.0))
+    run("c", selection=np.arange(10))
+    with pytest.raises(ValueError, match=r"another problem.*selection"):
+        run("c", selection=np.arange(10, 20))
+    with pytest.raises(ValueError, match=r"another problem.*initial_weights"):
+        run("a", initial_weights=np.ones(10))
+
+
+def test_a_model_must_be_a_model_that_can_be_hashed():
+    @dataclass(frozen=True)
+    class Unhashable(LogisticRegression):
+        constants: list = field(default_factory=list)
+
+    with pytest.raises(ValueError, match=r"cannot be hashed.*frozen"):
+        coremcmc.fit(Unhashable(), (X, Y), 10)
+
+
+def test_a_users_names_are_checked_before_the_run():
+    model = FunctionModel(
+        lambda p: -0.5 * p["mu"] ** 2,
+        lambda p, rows: -0.5 * (rows["y"] - p["mu"]) ** 2,
+        lambda key: {"mu": jnp.zeros(())},
+        constrain=lambda p: {"mu": p["oops"]},
+    )
+    before = run_piece._cache_size()
+    with pytest.raises(KeyError, match="oops"):
+        coremcmc.fit(model, {"y": Y}, 10)
+    assert run_piece._cache_size() == before
 
 
 @pytest.mark.parametrize(
@@ -202,6 +271,9 @@ def test_nan_in_the_subsample_stops_the_run_and_names_the_iteration(tmp_path):
     assert np.isfinite(saved.coreset.weights_last).all()
     assert np.isfinite(saved.positions).all()
     assert e.value.fit.iteration == saved.iteration
+    copied = pickle.loads(pickle.dumps(e.value))
+    assert str(copied) == str(e.value)
+    assert copied.fit.iteration == saved.iteration
     # the same failure at the same iteration, from the checkpoint
     with pytest.raises(FitError, match=f"iteration {named:,}:"):
         coremcmc.fit(model, {"y": y}, 10, checkpoint=path, resume=True, **options)

@@ -24,6 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from coremcmc.identity import describe
+
 __all__ = [
     "DataSource",
     "Feed",
@@ -73,6 +75,9 @@ class Model(ABC):
     default_kernel: ClassVar[str] = "hit_and_run"
     """Name of the Markov kernel that suits this model."""
 
+    is_continuous: ClassVar[bool] = True
+    """Whether every parameter is an unconstrained real, which most kernels need."""
+
     @abstractmethod
     def logprior_fn(self, position: Position) -> Float[Array, ""]:
         """Log density of the prior, log π_0(θ)."""
@@ -99,8 +104,8 @@ class Model(ABC):
         """Raise ``ValueError`` where the data cannot belong to this model (host arrays)."""
 
     def describe(self) -> str:
-        """Return one line that identifies the model and its constants."""
-        return repr(self)
+        """Return one line that identifies the model and its constants, run after run."""
+        return describe(self)
 
 
 class LinearPredictorModel(Model):

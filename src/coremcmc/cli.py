@@ -70,7 +70,11 @@ def demo(
             )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    plot, saved = fit.plot(out / "fit.png"), fit.save(out / "fit.npz")
+    except coremcmc.FitError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    saved = fit.save(out / "fit.npz")
+    plot = fit.plot(out / "fit.png")
     typer.echo(fit.summary())
     typer.echo(f"\nplot   {plot}\nfit    {saved}  (coremcmc.Fit.load reads it)")
 

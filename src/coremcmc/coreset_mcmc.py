@@ -89,18 +89,16 @@ class CoresetMCMC:
     optimizer: optax.GradientTransformation
     hot_start: HotStart | None = HotStart()
     max_weight_sum: float | None = None
+    identity: str = ""  # tells two models apart that compare equal, one having been changed
 
     @property
     def _weight_optimizer(self) -> optax.GradientTransformationExtraArgs:
-        return constrained(gated(self.optimizer), self.max_weight_sum)
+        # The constraint inside the gate: weights that are held are not projected either.
+        return gated(constrained(self.optimizer, self.max_weight_sum))
 
     def init(self, positions: Position, weights: Float[Array, " M"], rows: Rows) -> CoresetState:
         """Start K chains at ``positions`` (leading axis K) with the coreset's rows and weights."""
-        if jnp.zeros(()).dtype != jnp.float64:
-            raise ValueError(
-                "Coreset MCMC needs 64-bit floats: log densities of the order of 10^6 lose their "
-                "differences in 32 bits. Run inside `with jax.enable_x64(True):`."
-            )
+        _require_64_bits()
         target = Target(self.model, rows, weights)
         chains = jax.vmap(self.kernel.init, in_axes=(0, None))(positions, target)
         num_chains = chains.loglikelihoods.shape[0]
@@ -124,12 +122,13 @@ class CoresetMCMC:
 
         ``subsample`` and ``rows`` (the coreset's) are as ``model.prepare_rows`` makes them.
         """
+        _require_64_bits()
         chains = state.chains
         loglikelihood = jax.vmap(self.model.loglikelihood_fn, in_axes=(0, None))
         gradient = kl_gradient(
             state.weights,
             chains.loglikelihoods,
-            loglikelihood(chains.position, subsample),
+            loglikelihood(chains.position, subsample).astype(float),
             self.num_rows,
         )
         updates, optimizer_state = self._weight_optimizer.update(
@@ -168,6 +167,14 @@ class CoresetMCMC:
             state.num_evaluations + kernel_info.num_evaluations.sum(),
         )
         return new_state, StepInfo(gradient_norm, log_potentials, failure)
+
+
+def _require_64_bits() -> None:
+    if jnp.zeros(()).dtype != jnp.float64:
+        raise ValueError(
+            "Coreset MCMC needs 64-bit floats: log densities of the order of 10^6 lose their "
+            "differences in 32 bits. Run inside `with jax.enable_x64(True):`."
+        )
 
 
 def coreset_mcmc(
@@ -231,16 +238,19 @@ def coreset_mcmc(
         hot_start,
         max_weight_sum,
     )
-    rows = jax.tree.map(jnp.asarray, coreset_rows)
 
     def prepare(stored: Rows) -> Rows:
         return model.prepare_rows(jax.tree.map(jnp.asarray, stored))
 
     def init(rng_key: PRNGKey, num_chains: int = 2, weights: Any = None) -> CoresetState:
-        prepared = prepare(rows)
-        coreset_size = jax.tree.leaves(rows)[0].shape[0]
+        if num_chains < 2:
+            raise ValueError(f"num_chains must be at least 2, but is {num_chains}.")
+        _require_64_bits()
+        prepared = prepare(coreset_rows)
+        coreset_size = jax.tree.leaves(coreset_rows)[0].shape[0]
         if weights is None:
             weights = jnp.full(coreset_size, num_rows / coreset_size)
+        weights = jnp.asarray(weights, float)
         keys = jax.random.split(rng_key, num_chains)
         positions = jax.vmap(lambda key: model.initial_position(key, prepared))(keys)
         return algorithm.init(positions, weights, prepared)
@@ -248,6 +258,6 @@ def coreset_mcmc(
     def step(
         rng_key: PRNGKey, state: CoresetState, subsample: Rows
     ) -> tuple[CoresetState, StepInfo]:
-        return algorithm.step(rng_key, state, prepare(subsample), prepare(rows))
+        return algorithm.step(rng_key, state, prepare(subsample), prepare(coreset_rows))
 
     return SamplingAlgorithm(init, step)

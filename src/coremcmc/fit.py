@@ -11,7 +11,7 @@ from coremcmc.base import Model, Position
 from coremcmc.data import as_data_source
 from coremcmc.io import check_writable
 from coremcmc.result import Fit
-from coremcmc.run import Run
+from coremcmc.run import Run, save_or_warn
 from coremcmc.settings import check_seed, choose_rows, resolve
 from coremcmc.summary import warnings_of
 
@@ -35,10 +35,10 @@ def fit(
     initial_weights: Any = None,
     initial_positions: Position | None = None,
     returned_weights: str | None = None,
-    max_weight_sum: float | None = None,
+    max_weight_sum: float | int | None = None,
     thin: int | None = None,
     checkpoint: str | os.PathLike | None = None,
-    checkpoint_every: float = 30.0,
+    checkpoint_every: float | int = 30.0,
     resume: bool = False,
     progress: bool | None = None,
 ) -> Fit:
@@ -56,7 +56,9 @@ def fit(
     seed
         Same seed, same answer.
     preset
-        ``"paper"``: the recipe of the paper, to the letter. The arguments below override it.
+        ``"paper"``: the recipe of the paper, with its constants. The arguments below override it.
+        Where the paper leaves a choice, see :class:`coremcmc.HotStart` and
+        :func:`coremcmc.hot_dog`.
     num_iterations
         T.
     num_chains
@@ -94,41 +96,52 @@ def fit(
     -------
     The coreset, the draws and the traces. Ctrl-C ends the run early with what there is.
     """
+    _check_model(model)
     data = as_data_source(data, model)
     seed = check_seed(seed)
-    settings = resolve(
-        model,
-        data,
-        coreset_size,
-        preset,
-        {
-            "num_iterations": num_iterations,
-            "num_chains": num_chains,
-            "subsample_size": subsample_size,
-            "kernel": kernel,
-            "optimizer": optimizer,
-            "hot_start": hot_start,
-            "selection": selection,
-            "initial_weights": initial_weights,
-            "returned_weights": returned_weights,
-            "max_weight_sum": max_weight_sum,
-            "thin": thin,
-        },
-    )
+    if not isinstance(checkpoint_every, (int, float)) or checkpoint_every < 0:
+        raise ValueError(f"checkpoint_every must be a number of seconds, not {checkpoint_every!r}.")
     path = _check_checkpoint(checkpoint, resume)
+    saved = Fit.load(path) if path is not None and path.exists() else None
+    if saved is not None and thin is None:
+        thin = saved.config["settings"]["thin"]
+    options = {
+        "num_iterations": num_iterations,
+        "num_chains": num_chains,
+        "subsample_size": subsample_size,
+        "kernel": kernel,
+        "optimizer": optimizer,
+        "hot_start": hot_start,
+        "selection": selection,
+        "initial_weights": initial_weights,
+        "returned_weights": returned_weights,
+        "max_weight_sum": max_weight_sum,
+        "thin": thin,
+    }
+    settings = resolve(model, data, coreset_size, preset, options)
     data.check(model)
-    selected = choose_rows(settings, data, coreset_size, seed)
+    selected = choose_rows(settings, data, int(coreset_size), seed)
     with jax.enable_x64(True):
-        run = Run(model, data, settings, selected, seed, preset, initial_positions)
-        if path is not None and resume and path.exists():
-            run.restore(path)
+        run = Run(model, data, settings, selected, seed, preset, initial_positions, saved)
         run.train(path, checkpoint_every, progress)
         result = run.result()
     if path is not None:
-        result.save(path)
+        save_or_warn(result, path)
     for text in warnings_of(result):
         warnings.warn(text, stacklevel=2)
     return result
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, Model):
+        raise ValueError(f"model must be a model such as LogisticRegression(), not {model!r}.")
+    try:
+        hash(model)
+    except TypeError:
+        raise ValueError(
+            f"model of class {type(model).__name__} cannot be hashed. Make it immutable, for "
+            "example with @dataclass(frozen=True) and tuples in place of lists."
+        ) from None
 
 
 def _check_checkpoint(checkpoint: str | os.PathLike | None, resume: bool) -> Path | None:

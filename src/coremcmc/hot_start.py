@@ -80,9 +80,11 @@ class HotStart:
     threshold
         c: the test passes when the statistic is below it.
     interval
-        The test runs every so many iterations, from max(interval, 3 · dimension) on.
+        The test runs every so many iterations, from max(interval, 3 · dimension) on. (The paper
+        writes of every iteration; its authors' code does this.)
     max_iterations
-        After so many iterations the weights are released whether or not the test has passed.
+        After so many iterations the weights are released whether or not the test has passed,
+        with a warning. (The paper waits for ever; its authors' code never trains.)
     """
 
     threshold: float = 0.5
@@ -92,6 +94,9 @@ class HotStart:
     def __post_init__(self):
         if not self.threshold > 0:
             raise ValueError(f"hot_start.threshold must be positive, but is {self.threshold}.")
+        for name in ("interval", "max_iterations"):
+            if not isinstance(getattr(self, name), int):
+                raise ValueError(f"hot_start.{name} must be an integer.")
         if self.interval < 10:
             raise ValueError(f"hot_start.interval must be at least 10, but is {self.interval}.")
         if self.max_iterations < self.interval:
@@ -129,7 +134,8 @@ class HotStart:
         record = state.log_potentials.at[slot].set(
             jnp.where(recording & ~state.is_hot, log_potentials, kept)
         )
-        first = max(self.interval, 3 * dimension)
+        last = self.max_iterations - self.max_iterations % self.interval
+        first = min(max(self.interval, 3 * dimension), last)
         due = (iteration % self.interval == 0) & (iteration >= first) & recording
         at_cap = iteration == self.max_iterations
 

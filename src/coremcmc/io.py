@@ -23,15 +23,15 @@ def write_archive(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray
     """
     text = json.dumps({"format": FORMAT, **meta}, indent=1)
     encoded = np.frombuffer(text.encode(), dtype=np.uint8)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    temporary = path.with_name(f".{path.name}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, **{_META: encoded, **arrays})  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

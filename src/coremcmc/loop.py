@@ -81,17 +81,19 @@ def run_piece(
     rows: Rows,
     feed: Feed,
     stop: Int[Array, ""],
-    max_records: Int[Array, ""],
+    budget: Int[Array, ""],
     *,
     subsample_size: int,
     thin: int,
     capacity: int,
-) -> tuple[LoopState, Records, Int[Array, ""]]:
-    """Run until iteration ``stop``, ``max_records`` records, or a failure, whichever comes first.
+) -> tuple[LoopState, Records, Int[Array, ""], Float[Array, ""]]:
+    """Run until iteration ``stop``, ``budget`` iterations, a full buffer, or a failure.
 
-    Records fall on the multiples of ``thin``, and on ``stop``, the end of the run. Returns the
-    state, the buffer of ``capacity`` records, and how many of them are filled.
+    Records fall on the multiples of ``thin``, and on ``stop``, the end of the run, wherever the
+    pieces end. Returns the state, the buffer of ``capacity`` records, how many of them are filled,
+    and the gradient norm of the last iteration.
     """
+    piece_end = jnp.minimum(stop, state.coreset.iteration + budget)
 
     def iterate(carry):
         state, _ = carry
@@ -124,27 +126,30 @@ def run_piece(
             weights_ess=jnp.square(weights.sum()) / jnp.square(weights).sum(),
         )
 
-    def fill_one(carry):
-        state, records, count = carry
-        until = jnp.minimum((state.coreset.iteration // thin + 1) * thin, stop)
+    def advance(carry):
+        """Go to the next record, or to the end of the piece."""
+        state, records, count, _ = carry
+        until = jnp.minimum((state.coreset.iteration // thin + 1) * thin, piece_end)
 
         def unfinished(inner):
             return (inner[0].coreset.iteration < until) & (inner[0].failure == 0)
 
-        num_chains = state.coreset.chains.loglikelihoods.shape[0]
         nothing = (jnp.zeros(()), jnp.zeros(num_chains))
         state, info = jax.lax.while_loop(unfinished, iterate, (state, nothing))
-        record = record_of(state, *info)
+        # Written in any case, and overwritten by the next where it is not due.
         write = functools.partial(jax.lax.dynamic_update_index_in_dim, index=count, axis=0)
-        records = jax.tree.map(write, records, record)
-        return state, records, count + 1
+        records = jax.tree.map(write, records, record_of(state, *info))
+        iteration = state.coreset.iteration
+        due = ((iteration % thin == 0) | (iteration == stop)) & (state.failure == 0)
+        return state, records, count + due, info[0]
 
     def more(carry):
-        state, _, count = carry
-        unfinished = (state.coreset.iteration < stop) & (state.failure == 0)
-        return unfinished & (count < jnp.minimum(max_records, capacity))
+        state, _, count, _ = carry
+        unfinished = (state.coreset.iteration < piece_end) & (state.failure == 0)
+        return unfinished & (count < capacity)
 
-    one_per_chain = state.coreset.chains.loglikelihoods[:, 0]
-    shapes = jax.eval_shape(record_of, state, jnp.zeros(()), one_per_chain)
+    num_chains = state.coreset.chains.loglikelihoods.shape[0]
+    shapes = jax.eval_shape(record_of, state, jnp.zeros(()), jnp.zeros(num_chains))
     buffers = jax.tree.map(lambda s: jnp.zeros((capacity, *s.shape), s.dtype), shapes)
-    return jax.lax.while_loop(more, fill_one, (state, buffers, jnp.zeros((), int)))
+    start = (state, buffers, jnp.zeros((), int), jnp.zeros(()))
+    return jax.lax.while_loop(more, advance, start)

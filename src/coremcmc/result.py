@@ -13,7 +13,7 @@ from coremcmc.io import check_writable, read_archive, write_archive
 __all__ = ["Coreset", "Fit"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Coreset:
     """A small weighted subset of the rows.
 
@@ -55,7 +55,7 @@ class Coreset:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """The result of :func:`coremcmc.fit`.
 
@@ -72,8 +72,8 @@ class Fit:
     traces
         One array each, an entry a record: ``iteration``, ``gradient_norm``,
         ``hot_start_statistic``, ``is_hot``, ``log_potentials`` (a column a chain),
-        ``num_evaluations`` (log density evaluations so far), ``weights_sum``, ``weights_max``,
-        ``weights_num_zero``, ``weights_ess`` ((Σw)²/Σw²), ``position_sum``.
+        ``num_evaluations`` (log density evaluations by the kernels so far), ``weights_sum``,
+        ``weights_max``, ``weights_num_zero``, ``weights_ess`` ((Σw)²/Σw²), ``position_sum``.
     config
         Settings, seed, versions, model and data, as plain values.
     hot_start
@@ -107,7 +107,11 @@ class Fit:
 
     @property
     def posterior(self) -> dict[str, np.ndarray]:
-        """The latter half of the draws."""
+        """The latter half of the draws.
+
+        They were made while the weights moved, as in the paper: their mean is a good one, their
+        spread includes that of the weights.
+        """
         start = len(self.positions) // 2
         return {name: values[:, start:] for name, values in self.draws.items()}
 
@@ -152,6 +156,13 @@ class Fit:
         sizes = {name: int(np.prod(shape)) for name, shape in self.position_shapes.items()}
         ends = dict(zip(sizes, np.cumsum(list(sizes.values())), strict=True))
         columns = [np.arange(ends[name] - sizes[name], ends[name]) for name in mean]
+        for name in mean:
+            found = {np.shape(mean[name]), np.shape(sd[name])}
+            if found != {self.position_shapes[name]}:
+                raise ValueError(
+                    f"mean and sd of {name!r} must have shape {self.position_shapes[name]}; got "
+                    f"{' and '.join(map(str, found))}."
+                )
         flat = [np.concatenate([np.ravel(x[name]) for name in mean]) for x in (mean, sd)]
         return np.concatenate(columns), flat[0], flat[1]
 

@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
 
 from coremcmc.base import DataSource, Feed, Model, Position, named_leaves
 from coremcmc.coreset_mcmc import FAILURES, CoresetMCMC
+from coremcmc.identity import describe
 from coremcmc.io import pack_tree, unpack_tree
 from coremcmc.loop import LoopState, Records, run_piece
 from coremcmc.progress import ProgressBar, interrupts
@@ -21,9 +25,11 @@ from coremcmc.settings import Settings
 from coremcmc.start import begin
 from coremcmc.version import __version__
 
-__all__ = ["FitError", "Run"]
+__all__ = ["FitError", "Run", "save_or_warn"]
 
-_CAPACITY = 256  # records that one piece of the loop can hold
+_CAPACITY = 256  # records that one piece of the loop can hold,
+_CAPACITY_NUMBERS = 1 << 22  # or fewer, where positions are large
+_FIRST_BUDGET = 32  # iterations of the first piece
 _PIECE_SECONDS = 0.5  # how long a piece should take: the latency of Ctrl-C and of the bar
 
 
@@ -34,9 +40,18 @@ class FitError(RuntimeError):
         super().__init__(message)
         self.fit = fit
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.fit)
+
 
 class Run:
-    """A run in progress. Everything here happens between pieces of the compiled loop."""
+    """A run in progress.
+
+    Parameters
+    ----------
+    saved
+        A checkpoint to go on from. It must be of the same problem.
+    """
 
     def __init__(
         self,
@@ -46,19 +61,32 @@ class Run:
         selected: Selected,
         seed: int,
         preset: str,
-        initial_positions: Position | None,
+        initial_positions: Position | None = None,
+        saved: Fit | None = None,
     ):
-        self.model, self.data, self.settings = model, data, settings
-        self.selected = selected
+        self.data, self.settings, self.selected = data, settings, selected
+        self.config: dict[str, Any] = {
+            "model": model.describe(),
+            "data": data.fingerprint(),
+            "coreset_size": len(selected.indices),
+            "seed": seed,
+            "initial_positions": describe(initial_positions),
+            "preset": preset,
+            "settings": settings.describe(),
+            "versions": _versions(),
+            "device": jax.default_backend(),
+        }
+        if saved is not None:
+            _check_same_problem(saved, self.config, selected.indices)
         self.algorithm = CoresetMCMC(
             model,
             data.num_rows,
-            settings.kernel,
-            settings.optimizer,
+            settings.make_kernel(model),
+            settings.make_optimizer(),
             settings.hot_start,
             settings.max_weight_sum,
+            identity=self.config["model"],
         )
-        self.config = _config(model, data, settings, len(selected.indices), seed, preset)
         self.stored_rows = data.take(selected.indices)
         self.key, self.rows, self.state = begin(
             self.algorithm,
@@ -69,97 +97,92 @@ class Run:
             planned_length=settings.num_iterations,
             given=initial_positions,
         )
+        self._first_position = jax.tree.map(
+            lambda x: np.asarray(x)[0], self.state.coreset.chains.position
+        )
+        self._constrain = jax.jit(_constrain_fn(model, self._first_position))
         self.records: list[Records] = []
+        self.draws: list[dict[str, np.ndarray]] = []
         self.seconds = 0.0
         self.stopped = "running"
+        if saved is not None:
+            self._restore(saved)
 
     @property
     def iteration(self) -> int:
         """How many iterations are done."""
         return int(self.state.coreset.iteration)
 
-    def restore(self, path: Path) -> None:
-        """Take the state and the records of a checkpoint of the same problem."""
-        saved = Fit.load(path)
-        _check_same_problem(path, saved.config, self.config)
-        if saved.iteration > self.settings.num_iterations:
-            raise ValueError(
-                f"checkpoint {str(path)!r} is at iteration {saved.iteration:,}, beyond "
-                f"num_iterations = {self.settings.num_iterations:,}. Raise num_iterations, or "
-                "load it with Fit.load."
-            )
-        like = jax.tree.map(np.asarray, self.state)
-        state = unpack_tree("", saved.state, like)
+    def _restore(self, saved: Fit) -> None:
+        """Take the state and the records of a checkpoint."""
+        state = unpack_tree("", saved.state, jax.tree.map(np.asarray, self.state))
         self.state = jax.tree.map(jnp.asarray, state)
-        saved_records: dict[str, Any] = {"positions": saved.positions, **saved.traces}
-        self.records = [Records(**saved_records)]
+        if len(saved.positions):
+            records: dict[str, Any] = {"positions": saved.positions, **saved.traces}
+            self.records = [Records(**records)]
+            self.draws = [{k: np.swapaxes(x, 0, 1) for k, x in saved.draws.items()}]
         self.seconds = saved.seconds
 
-    def train(self, path: Path | None, every: float, progress: bool | None) -> None:
+    def train(self, path: Path | None, every: float | int, progress: bool | None) -> None:
         """Run to the end, to Ctrl-C, or to a failure."""
         total = self.settings.num_iterations
         feed = self.data.feed()
         saved_at = time.monotonic()
-        num_records = 1
+        budget = _FIRST_BUDGET
         with interrupts() as interrupt, ProgressBar(total, self.iteration, progress) as bar:
             while self.iteration < total and not interrupt.requested:
                 began = time.monotonic()
-                num_records = self._piece(feed, num_records)
+                budget, gradient_norm = self._piece(feed, budget)
                 if int(self.state.failure):
                     self._fail(path)
-                last = self.records[-1]
-                bar.update(
-                    self.iteration,
-                    bool(last.is_hot[-1]),
-                    float(last.hot_start_statistic[-1]),
-                    float(last.gradient_norm[-1]),
-                )
+                hot_start = self.state.coreset.hot_start
+                is_hot, statistic = bool(hot_start.is_hot), float(hot_start.statistic)
+                bar.update(self.iteration, is_hot, statistic, gradient_norm)
                 self.seconds += time.monotonic() - began
                 if path is not None and time.monotonic() - saved_at > every:
-                    self.result(with_draws=False).save(path)
+                    save_or_warn(self.result(), path)
                     saved_at = time.monotonic()
         self.stopped = "finished" if self.iteration >= total else "interrupted"
 
-    def _piece(self, feed: Feed, num_records: int) -> int:
-        """Run some records' worth of iterations; return how many to run next."""
-        began = time.monotonic()
+    def _piece(self, feed: Feed, budget: int) -> tuple[int, float]:
+        """Run so many iterations; return how many to run next, and the last gradient norm."""
+        began, first = time.monotonic(), self.iteration
         self._good_state = self.state
-        self.state, buffer, count = run_piece(
+        numbers = self.settings.num_chains * self.state.position_sum.size
+        self.state, buffer, count, gradient_norm = run_piece(
             self.algorithm,
             self.key,
             self.state,
             self.rows,
             feed,
             jnp.asarray(self.settings.num_iterations),
-            jnp.asarray(num_records),
+            jnp.asarray(budget),
             subsample_size=self.settings.subsample_size,
             thin=self.settings.thin,
-            capacity=_CAPACITY,
+            capacity=max(1, min(_CAPACITY, _CAPACITY_NUMBERS // numbers)),
         )
-        filled = int(count)
         if not int(self.state.failure):
             # Cut on the host: on the device every new length would be a new program.
-            self.records.append(jax.tree.map(lambda x: np.asarray(x)[:filled].copy(), buffer))
-        spent = time.monotonic() - began
-        faster = filled * _PIECE_SECONDS / max(spent, 1e-6)
-        return int(np.clip(faster, 1, min(2 * num_records, _CAPACITY)))
+            kept = slice(int(count))
+            named = self._constrain(buffer.positions)
+            self.records.append(jax.tree.map(lambda x: np.asarray(x)[kept].copy(), buffer))
+            self.draws.append({k: np.asarray(x)[kept].copy() for k, x in named.items()})
+        done, spent = self.iteration - first, time.monotonic() - began
+        fitting = done * _PIECE_SECONDS / max(spent, 1e-6)
+        return int(np.clip(fitting, 1, 4 * budget)), float(gradient_norm)
 
     def _fail(self, path: Path | None) -> None:
         """Save the last good state, then raise."""
         iteration, failure = self.iteration, int(self.state.failure)
         self.state, self.stopped = self._good_state, "failed"
-        good = self.result(with_draws=False)
+        good = self.result()
         kept = "The result so far is in the exception's `fit`."
-        if path is not None:
-            good.save(path)
+        if path is not None and save_or_warn(good, path):
             kept = f"The state of iteration {good.iteration:,} is saved in {str(path)!r}."
         raise FitError(f"iteration {iteration:,}: {FAILURES[failure]}. {kept}", good)
 
-    def result(self, with_draws: bool = True) -> Fit:
+    def result(self) -> Fit:
         """Return all there is so far."""
-        records = _concatenate(self.records, self.state)
-        traces = records._asdict()
-        positions = traces.pop("positions")
         state: Any = jax.tree.map(np.asarray, self.state)
         coreset_state, average = state.coreset, state.average
         last = coreset_state.weights
@@ -175,12 +198,13 @@ class Run:
             rows=_named(self.stored_rows, "data"),
             num_rows=self.data.num_rows,
         )
-        first = jax.tree.map(lambda x: x[0], coreset_state.chains.position)
+        shapes = {name: x.shape for name, x in _named(self._first_position, "position").items()}
+        traces = _concatenate(self.records, state)._asdict()
         return Fit(
             coreset=coreset,
-            positions=positions,
-            position_shapes={name: x.shape for name, x in _named(first, "position").items()},
-            draws=_constrained_draws(self.model, positions, first) if with_draws else {},
+            positions=traces.pop("positions"),
+            position_shapes=shapes,
+            draws=_concatenate_draws(self.draws),
             traces=traces,
             config=self.config,
             hot_start={
@@ -195,36 +219,44 @@ class Run:
         )
 
 
-def _check_same_problem(path: Path, saved: dict[str, Any], current: dict[str, Any]) -> None:
+def save_or_warn(fit: Fit, path: Path) -> bool:
+    """Save; where the disk refuses, warn and go on, for the run is worth more than the file."""
+    try:
+        fit.save(path)
+    except (OSError, ValueError) as error:
+        warnings.warn(f"could not save to {str(path)!r}: {error}", stacklevel=2)
+        return False
+    return True
+
+
+def _check_same_problem(saved: Fit, current: dict[str, Any], indices: np.ndarray) -> None:
     """Compare everything that shapes the result, but the number of iterations and versions."""
     different = []
-    for key in ("model", "data", "coreset_size", "seed"):
-        if saved[key] != current[key]:
-            different.append(f"{key}: {saved[key]} there, {current[key]} here")
+    for key in ("model", "data", "coreset_size", "seed", "initial_positions"):
+        if saved.config[key] != current[key]:
+            different.append(f"{key}: {saved.config[key]} there, {current[key]} here")
     for key, value in current["settings"].items():
-        if key != "num_iterations" and saved["settings"].get(key) != value:
-            different.append(f"{key}: {saved['settings'].get(key)} there, {value} here")
+        there = saved.config["settings"].get(key)
+        if key != "num_iterations" and there != value:
+            different.append(f"{key}: {there} there, {value} here")
+    if not different and not np.array_equal(saved.coreset.indices, indices):
+        different.append("selection: other rows there")
     if different:
         raise ValueError(
-            f"checkpoint {str(path)!r} belongs to another problem ({'; '.join(different)}). "
-            "Name another file, or restore those arguments."
+            f"checkpoint belongs to another problem ({'; '.join(different)}). Name another file, "
+            "or restore those arguments."
+        )
+    if saved.iteration > current["settings"]["num_iterations"]:
+        raise ValueError(
+            f"checkpoint is at iteration {saved.iteration:,}, beyond num_iterations = "
+            f"{current['settings']['num_iterations']:,}. Raise num_iterations, or load it with "
+            "Fit.load."
         )
 
 
-def _config(
-    model: Model, data: DataSource, settings: Settings, coreset_size: int, seed: int, preset: str
-) -> dict[str, Any]:
-    versions = {name: importlib.metadata.version(name) for name in ("jax", "optax", "numpy")}
-    return {
-        "model": model.describe(),
-        "data": data.fingerprint(),
-        "coreset_size": coreset_size,
-        "seed": seed,
-        "preset": preset,
-        "settings": settings.describe(),
-        "versions": {"coremcmc": __version__, **versions},
-        "device": jax.devices()[0].platform,
-    }
+def _versions() -> dict[str, str]:
+    others = {name: importlib.metadata.version(name) for name in ("jax", "optax", "numpy")}
+    return {"coremcmc": __version__, **others}
 
 
 def _named(tree: Any, name: str) -> dict[str, np.ndarray]:
@@ -237,18 +269,22 @@ def _concatenate(pieces: list[Records], state: LoopState) -> Records:
         return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
     num_chains = state.coreset.chains.loglikelihoods.shape[0]
     dimension = state.position_sum.shape[0]
-    empty = {name: np.zeros(0) for name in Records._fields}
+    empty: dict[str, Any] = {name: np.zeros(0) for name in Records._fields}
     empty["positions"] = np.zeros((0, num_chains, dimension))
     empty["position_sum"] = np.zeros((0, dimension))
     empty["log_potentials"] = np.zeros((0, num_chains))
-    return Records(**empty)  # type: ignore[arg-type]
+    return Records(**empty)
 
 
-def _constrained_draws(
-    model: Model, positions: np.ndarray, like: Position
-) -> dict[str, np.ndarray]:
-    """Turn flat draws (records × chains × D) into named ones (chains × records × shape)."""
+def _concatenate_draws(pieces: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Join named draws of all pieces, as chains × records × shape."""
+    if not pieces:
+        return {}
+    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    return {name: np.swapaxes(x, 0, 1) for name, x in joined.items()}
+
+
+def _constrain_fn(model: Model, like: Position) -> Callable[[Array], dict[str, Array]]:
+    """Return the map from flat draws (records × chains × D) to named ones."""
     _, unravel = ravel_pytree(like)
-    constrain = jax.jit(jax.vmap(jax.vmap(lambda flat: model.constrain_fn(unravel(flat)))))
-    draws = constrain(jnp.asarray(positions))
-    return {name: np.swapaxes(np.asarray(x), 0, 1) for name, x in draws.items()}
+    return jax.vmap(jax.vmap(lambda flat: dict(model.constrain_fn(unravel(flat)))))

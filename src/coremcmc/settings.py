@@ -10,11 +10,18 @@ import optax
 
 from coremcmc.base import DataSource, Kernel, Model
 from coremcmc.hot_start import HotStart
+from coremcmc.identity import describe
 from coremcmc.kernels import KERNELS
 from coremcmc.optimizers import OPTIMIZERS
 from coremcmc.selection import Selected, Selection, Uniform
 
-__all__ = ["PRESETS", "Settings", "check_seed", "choose_rows", "resolve"]
+__all__ = [
+    "PRESETS",
+    "Settings",
+    "check_seed",
+    "choose_rows",
+    "resolve",
+]
 
 _MAX_RECORDS = 2000
 
@@ -41,17 +48,33 @@ class Settings:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for files and messages."""
-        plain: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, optax.GradientTransformation):
-                value = f"optax transformation {value.update.__qualname__}"
-            elif isinstance(value, np.ndarray):
-                value = f"array of {value.shape}"
-            elif not isinstance(value, (int, float, str, type(None))):
-                value = repr(value)
-            plain[field.name] = value
-        return plain
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        simple = (int, float, str, type(None))
+        return {k: v if isinstance(v, simple) else describe(v) for k, v in plain.items()}
+
+    def make_kernel(self, model: Model) -> Kernel:
+        """Return the kernel that ``kernel`` names or is."""
+        kernel = self.kernel
+        if kernel is None or isinstance(kernel, str):
+            return _lookup("kernel", kernel or model.default_kernel, KERNELS)()
+        if not isinstance(kernel, Kernel) or isinstance(kernel, type):
+            raise ValueError(
+                f"kernel must be a name ({', '.join(KERNELS)}) or a kernel such as HitAndRun(), "
+                f"not {kernel!r}."
+            )
+        return kernel
+
+    def make_optimizer(self) -> optax.GradientTransformation:
+        """Return the optimizer that ``optimizer`` names or is."""
+        optimizer = self.optimizer
+        if isinstance(optimizer, str):
+            return _lookup("optimizer", optimizer, OPTIMIZERS)()
+        if not isinstance(optimizer, optax.GradientTransformation):
+            raise ValueError(
+                f"optimizer must be a name ({', '.join(OPTIMIZERS)}) or an optax transformation, "
+                f"not {optimizer!r}."
+            )
+        return optimizer
 
 
 PRESETS = {"paper": Settings()}
@@ -72,34 +95,32 @@ def resolve(
     settings = dataclasses.replace(settings, **options)
 
     num_rows = data.num_rows
-    _check_count("coreset_size", coreset_size, 2, num_rows, "the number of rows of data")
-    _check_count("num_chains", settings.num_chains, 2, 10_000)
-    _check_count("num_iterations", settings.num_iterations, 1, 2**53)
+    coreset_size = _count("coreset_size", coreset_size, 2, num_rows, "the number of rows of data")
     subsample_size = coreset_size if settings.subsample_size is None else settings.subsample_size
-    _check_count("subsample_size", subsample_size, 1, num_rows, "the number of rows of data")
+    num_iterations = _count("num_iterations", settings.num_iterations, 1, 2**53)
     thin = settings.thin
     if thin is None:
-        thin = math.ceil(settings.num_iterations / _MAX_RECORDS)
-    _check_count("thin", thin, 1, settings.num_iterations, "num_iterations")
+        thin = math.ceil(num_iterations / _MAX_RECORDS)
     bound = settings.max_weight_sum
-    if bound is not None and not bound > 0:
-        raise ValueError(f"max_weight_sum must be positive, but is {bound}.")
+    if bound is not None:
+        bound = _positive("max_weight_sum", bound)
     if settings.returned_weights not in ("last", "average"):
         raise ValueError(
             f"returned_weights must be 'last' or 'average', not {settings.returned_weights!r}."
         )
-    kernel, optimizer = settings.kernel, settings.optimizer
-    if kernel is None or isinstance(kernel, str):
-        kernel = _lookup("kernel", kernel or model.default_kernel, KERNELS)()
-    elif not isinstance(kernel, Kernel):
-        raise ValueError(f"kernel must be a name or have init and step, not {kernel!r}.")
-    if isinstance(optimizer, str):
-        optimizer = _lookup("optimizer", optimizer, OPTIMIZERS)()
-    elif not isinstance(optimizer, optax.GradientTransformation):
-        raise ValueError(f"optimizer must be a name or an optax transformation, not {optimizer!r}.")
-    return dataclasses.replace(
-        settings, subsample_size=subsample_size, thin=thin, kernel=kernel, optimizer=optimizer
+    settings = dataclasses.replace(
+        settings,
+        num_iterations=num_iterations,
+        num_chains=_count("num_chains", settings.num_chains, 2, 10_000),
+        subsample_size=_count(
+            "subsample_size", subsample_size, 1, num_rows, "the number of rows of data"
+        ),
+        thin=_count("thin", thin, 1, num_iterations, "num_iterations"),
+        max_weight_sum=bound,
     )
+    settings.make_kernel(model)
+    settings.make_optimizer()
+    return settings
 
 
 def choose_rows(settings: Settings, data: DataSource, coreset_size: int, seed: int) -> Selected:
@@ -107,9 +128,9 @@ def choose_rows(settings: Settings, data: DataSource, coreset_size: int, seed: i
     selection = settings.selection
     if isinstance(selection, str):
         selection = _lookup("selection", selection, {"uniform": Uniform})()
-    if isinstance(selection, (list, np.ndarray)):
+    if isinstance(selection, list) or hasattr(selection, "__array__"):
         selected = _given_rows(np.asarray(selection), data.num_rows, coreset_size)
-    elif isinstance(selection, Selection):
+    elif isinstance(selection, Selection) and not isinstance(selection, type):
         selected = selection(np.random.default_rng([seed, 1]), data, coreset_size)
     else:
         raise ValueError(
@@ -129,7 +150,10 @@ def _initial_weights(settings: Settings, selected: Selected, num_rows: int) -> n
             )
         weights = np.full(size, num_rows / size) if given == "uniform" else selected.weights
     else:
-        weights = np.asarray(given, dtype=np.float64)
+        try:
+            weights = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("initial_weights must be numbers.") from None
         if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError(
                 f"initial_weights must be {size} finite numbers, none negative; got an array of "
@@ -165,7 +189,14 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _check_count(name: str, value: Any, low: int, high: int, what: str = "") -> None:
+def _positive(name: str, value: Any) -> float:
+    """Accept a positive number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
+        raise ValueError(f"{name} must be positive, but is {value!r}.")
+    return float(value)
+
+
+def _count(name: str, value: Any, low: int, high: int, what: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ValueError(f"{name} must be an integer, not {value!r}.")
     if value < low:
@@ -173,6 +204,7 @@ def _check_count(name: str, value: Any, low: int, high: int, what: str = "") -> 
     if value > high:
         because = f" ({what})" if what else ""
         raise ValueError(f"{name} must be at most {high:,}{because}, but is {value:,}.")
+    return int(value)
 
 
 def _lookup(argument: str, name: Any, known: dict) -> Any:

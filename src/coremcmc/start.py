@@ -1,6 +1,7 @@
 """The beginning of a run: keys, rows, first positions, and checks of the user's model."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -66,7 +67,8 @@ def _begin(
 
 def _draw(algorithm: CoresetMCMC, key: PRNGKey, rows: Rows, num_chains: int) -> Position:
     keys = jax.random.split(key, num_chains)
-    return jax.vmap(lambda k: algorithm.model.initial_position(k, rows))(keys)
+    drawn = jax.vmap(lambda k: algorithm.model.initial_position(k, rows))(keys)
+    return jax.tree.map(lambda x: x.astype(float), drawn)
 
 
 def _check_shapes(
@@ -88,6 +90,12 @@ def _check_shapes(
     prior = jax.eval_shape(model.logprior_fn, first)
     if prior.shape != ():
         raise ValueError(f"the model's log prior must be a scalar, but has shape {prior.shape}.")
+    named = jax.eval_shape(model.constrain_fn, first)
+    if not isinstance(named, Mapping):
+        raise ValueError(
+            "the model's constrain function must return a mapping of names to arrays, not a "
+            f"{type(named).__name__}."
+        )
     terms = jax.eval_shape(model.loglikelihood_fn, first, rows)
     num_rows = jax.tree.leaves(stored_rows)[0].shape[0]
     if terms.shape != (num_rows,):

@@ -44,7 +44,7 @@ def warnings_of(fit: Any) -> list[str]:
     found = []
     if fit.stopped == "interrupted":
         found.append(
-            "the run was interrupted; call fit again with resume=True to go on from its checkpoint."
+            "the run was interrupted; where it has a checkpoint, resume=True goes on from it."
         )
     if fit.config["settings"]["hot_start"] is not None and fit.hot_start["passed_at"] < 0:
         found.append(

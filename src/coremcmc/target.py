@@ -39,7 +39,7 @@ class Target:
 
     def loglikelihoods(self, position: Position) -> Float[Array, " M"]:
         """Log-likelihood ℓ_m(θ) of each coreset row, unweighted."""
-        return self.model.loglikelihood_fn(position, self.rows)
+        return self.model.loglikelihood_fn(position, self.rows).astype(float)
 
     def log_potential(self, loglikelihoods: Float[Array, " M"]) -> Float[Array, ""]:
         """Σ_m w_m ℓ_m, where a row of weight zero counts for nothing even at ℓ = −∞."""

@@ -18,7 +18,7 @@ def gradients(num_steps=400, size=5, seed=0):
 
 def run(optimizer, w0, gradient_rows, hot_from=0, max_sum=None):
     """Weights after every step, by the package."""
-    transform = constrained(gated(optimizer), max_sum)
+    transform = gated(constrained(optimizer, max_sum))
 
     def step(carry, xs):
         w, state = carry
@@ -177,7 +177,7 @@ def test_a_weight_stuck_at_zero_does_no_harm(name):
     """Its gradient pushes it outward for ever; the others must converge all the same."""
     target = np.array([-3.0, 4.0, 2.5])
     w = jnp.array([0.0, 3.0, 3.0])
-    transform = constrained(gated(OPTIMIZERS[name]()))
+    transform = gated(constrained(OPTIMIZERS[name]()))
 
     def step(carry, _):
         w, state = carry
@@ -201,7 +201,7 @@ def test_one_weight_alone_does_no_harm(name):
 @every
 def test_state_keeps_its_shapes_and_dtypes(name):
     w = jnp.ones(3)
-    transform = constrained(gated(OPTIMIZERS[name]()))
+    transform = gated(constrained(OPTIMIZERS[name]()))
     state = transform.init(w)
     _, after = transform.update(w, state, w, is_hot=True)
     kinds = lambda tree: jax.tree.map(lambda x: (jnp.shape(x), jnp.asarray(x).dtype), tree)  # noqa: E731

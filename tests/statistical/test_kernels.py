@@ -296,11 +296,15 @@ def test_a_slice_that_cannot_be_found_is_reported():
 
 @pytest.mark.parametrize(
     ("kernel", "model"),
-    [(GaussianExact(), LogisticRegression()), (SpikeSlabGibbs(), GaussianLocation())],
+    [
+        (GaussianExact(), LogisticRegression()),
+        (SpikeSlabGibbs(), GaussianLocation()),
+        (HitAndRun(), SparseRegression()),
+    ],
 )
 def test_kernels_refuse_models_that_they_do_not_know(kernel, model):
     target = Target(model, {"x": jnp.ones((2, 1)), "y": jnp.ones(2)}, jnp.ones(2))
-    with pytest.raises(ValueError, match="Use kernel='hit_and_run'"):
+    with pytest.raises(ValueError, match=f"Use kernel='{model.default_kernel}'"):
         kernel.init({"theta": jnp.ones(1), "beta": jnp.ones(2)}, target)
 
 

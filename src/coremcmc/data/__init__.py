@@ -23,7 +23,8 @@ __all__ = [
 def as_data_source(data: Any, model: Model) -> DataSource:
     """Accept a data source, a mapping of arrays, a table with columns, or a tuple of arrays.
 
-    A tuple is matched with the model's own column names: ``(x, y)`` for a regression.
+    A tuple is matched with the model's own column names: ``(x, y)`` for a regression. Of a mapping
+    or table the model's columns are used, and the others left where they are.
     """
     if isinstance(data, DataSource):
         return data
@@ -41,4 +42,7 @@ def as_data_source(data: Any, model: Model) -> DataSource:
             f"data must be a mapping with the columns {', '.join(model.fields)} "
             f"(or a tuple of them in that order), not a {type(data).__name__}."
         )
+    if model.fields:
+        others = {name: x for name, x in data.items() if name not in model.fields}
+        return MemoryData({name: x for name, x in data.items() if name not in others}, others)
     return MemoryData(data)

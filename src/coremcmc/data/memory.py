@@ -1,5 +1,6 @@
 """Data that fit in memory."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,10 +42,17 @@ class MemoryData:
     rows
         A mapping of names to arrays, or any other pytree of arrays. They keep their dtype. Do not
         change them during a run: where the device is the host, it may read them in place.
+    other_columns
+        Columns that the model does not read and a selection may, for stratification.
     """
 
-    def __init__(self, rows: Rows):
-        self.rows = jax.tree.map(np.asarray, dict(rows) if isinstance(rows, Mapping) else rows)
+    def __init__(self, rows: Rows, other_columns: Mapping[str, Any] | None = None):
+        if isinstance(rows, Mapping):
+            rows = {str(name): _no_list(column) for name, column in rows.items()}
+        paths, structure = jax.tree_util.tree_flatten_with_path(rows)
+        columns = [_as_column(f"data{jax.tree_util.keystr(path)}", x) for path, x in paths]
+        self.rows = jax.tree_util.tree_unflatten(structure, columns)
+        self._other_columns = dict(other_columns or {})
         self._num_rows = _common_length(self.rows)
 
     @property
@@ -58,10 +66,16 @@ class MemoryData:
 
     def column(self, name: str) -> np.ndarray:
         """Return one column whole."""
-        if not isinstance(self.rows, Mapping) or name not in self.rows:
-            known = sorted(self.rows) if isinstance(self.rows, Mapping) else "none has a name"
-            raise ValueError(f"there is no column {name!r} in data; its columns: {known}.")
-        return self.rows[name]
+        known = {**(self.rows if isinstance(self.rows, Mapping) else {}), **self._other_columns}
+        if name not in known:
+            names = sorted(known) or "none has a name"
+            raise ValueError(f"there is no column {name!r} in data; its columns: {names}.")
+        column = np.asarray(known[name])
+        if len(column) != self.num_rows:
+            raise ValueError(
+                f"column {name!r} has {len(column):,} entries, but data has {self.num_rows:,} rows."
+            )
+        return column
 
     def feed(self) -> MemoryFeed:
         """Put the rows on the device."""
@@ -118,21 +132,36 @@ def _aligned(column: np.ndarray) -> np.ndarray:
     return copy
 
 
+def _no_list(column: Any) -> Any:
+    """Turn a list of numbers into an array, before it is taken for a pytree."""
+    return np.asarray(column) if isinstance(column, list) else column
+
+
+def _as_column(name: str, column: Any) -> np.ndarray:
+    """Return a column as numbers that the device knows, or say why it cannot be one."""
+    if np.ma.is_masked(column):
+        raise ValueError(f"{name} has masked entries. Drop or impute such rows before fitting.")
+    array = np.asarray(column)
+    if array.dtype == object:
+        with contextlib.suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold numbers, but its dtype is {array.dtype}. Encode text or categories "
+            "as numbers, and drop or impute missing values, first."
+        )
+    if array.ndim == 0:
+        raise ValueError(f"{name} is a single number; it must have one entry per row.")
+    if array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
 def _common_length(rows: Rows) -> int:
-    leaves = jax.tree_util.tree_leaves_with_path(rows)
-    if not leaves:
+    paths = jax.tree_util.tree_leaves_with_path(rows)
+    lengths = {f"data{jax.tree_util.keystr(path)}": len(column) for path, column in paths}
+    if not lengths:
         raise ValueError("data is empty: give at least one array of rows.")
-    lengths = {}
-    for path, column in leaves:
-        name = f"data{jax.tree_util.keystr(path)}"
-        if column.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must hold numbers, but its dtype is {column.dtype}. Encode text or "
-                "categories as numbers first."
-            )
-        if column.ndim == 0:
-            raise ValueError(f"{name} is a single number; it must have one entry per row.")
-        lengths[name] = column.shape[0]
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the arrays of data differ in their number of rows: {lengths}.")
     num_rows = next(iter(lengths.values()))

@@ -33,7 +33,7 @@ class GaussianExact:
         if not isinstance(target.model, GaussianLocation):
             raise ValueError(
                 "kernel 'gaussian_exact' knows the posterior of GaussianLocation only, not of "
-                f"{type(target.model).__name__}. Use kernel='hit_and_run'."
+                f"{type(target.model).__name__}. Use kernel={target.model.default_kernel!r}."
             )
         return KernelState(position, target.loglikelihoods(position))
 

@@ -60,6 +60,12 @@ class HitAndRun:
 
     def init(self, position: Position, target: Target) -> KernelState:
         """Start a chain at a position."""
+        if not target.model.is_continuous:
+            raise ValueError(
+                "kernel 'hit_and_run' moves unconstrained reals only, and "
+                f"{type(target.model).__name__} has other parameters. Use kernel="
+                f"{target.model.default_kernel!r}."
+            )
         return KernelState(position, target.loglikelihoods(position))
 
     def step(

@@ -31,7 +31,7 @@ class SpikeSlabGibbs:
         if not isinstance(target.model, SparseRegression):
             raise ValueError(
                 "kernel 'spike_slab_gibbs' is for SparseRegression only, not for "
-                f"{type(target.model).__name__}. Use kernel='hit_and_run'."
+                f"{type(target.model).__name__}. Use kernel={target.model.default_kernel!r}."
             )
         return KernelState(position, target.loglikelihoods(position))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from jaxtyping import Array
 
 from coremcmc.base import Model, Position, PRNGKey, Rows
+from coremcmc.identity import describe
 
 __all__ = ["FunctionModel"]
 
@@ -50,7 +51,6 @@ class FunctionModel(Model):
         )
 
     def describe(self) -> str:
-        """Names of the functions: their addresses change from run to run."""
-        functions = (self.logprior, self.loglikelihood, self.initial)
-        names = (f"{f.__module__}.{getattr(f, '__qualname__', repr(f))}" for f in functions)
-        return f"FunctionModel({', '.join(names)})"
+        """Names of the functions with digests of their code: their addresses change."""
+        parts = (self.logprior, self.loglikelihood, self.initial, self.constrain)
+        return f"FunctionModel{describe(parts)}"

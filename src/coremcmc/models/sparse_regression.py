@@ -38,6 +38,7 @@ class SparseRegression(Model):
     c: float = 10.0
     fields: ClassVar[tuple[str, ...]] = ("x", "y")
     default_kernel: ClassVar[str] = "spike_slab_gibbs"
+    is_continuous: ClassVar[bool] = False
 
     def coefficient_sd(self, gamma: Float[Array, " p"]) -> Float[Array, " p"]:
         """Prior standard deviation of each β_i: τ in the spike, cτ in the slab."""

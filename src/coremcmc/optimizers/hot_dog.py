@@ -43,12 +43,12 @@ def hot_dog(
         v_c &= β_2 v_{c-1} + (1 - β_2) g_c^2, \qquad \hat v_c = v_c / (1 - β_2^c) \\
         m_c &= β_1 m_{c-1} + (1 - β_1) g_c, \qquad \hat m_c = m_c / (1 - β_1^c) \\
         d_c &= β_1 d_{c-1} + (1 - β_1) \max(|w_{c-1} - w_0|, d_{c-1}) \\
-        \hat d_c &= r \text{ if } d_c = 0 \text{ else } d_c / (1 - β_1^{c-1}) \\
+        \hat d_c &= r \text{ if } c = 1 \text{ or } d_c = 0 \text{ else } d_c / (1 - β_1^{c-1}) \\
         w_c &= w_{c-1} - \hat d_c \, \hat m_c / \sqrt{c\,(\hat v_c + ε)}
 
-    The paper writes "r if t = 1". At c = 1 no coordinate has moved and d = 0, so that the two
-    agree; afterwards ours also frees a coordinate that a zero gradient or the constraint kept in
-    place, where the paper's would never move again.
+    The paper writes "r if t = 1", which a late hot start would turn into 0/0; c counts updates.
+    The case d = 0 is ours: it frees a coordinate that a zero gradient or the constraint kept in
+    place at its first update, where the paper's would never move again.
 
     Parameters
     ----------
@@ -79,9 +79,8 @@ def hot_dog(
 
         def step(m, v, d):
             c = count.astype(d.dtype)
-            moved = d > 0
-            # The divisor is 0 at c = 1, where nothing has moved and it is not used.
-            corrected = jnp.where(moved, d / jnp.where(moved, 1 - beta1 ** (c - 1), 1.0), r)
+            first = (count == 1) | (d == 0)
+            corrected = jnp.where(first, r, d / jnp.where(first, 1.0, 1 - beta1 ** (c - 1)))
             m_hat, v_hat = m / (1 - beta1**c), v / (1 - beta2**c)
             return -corrected * m_hat / jnp.sqrt(c * (v_hat + eps))
 
