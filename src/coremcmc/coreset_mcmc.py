@@ -88,7 +88,7 @@ class CoresetMCMC:
     kernel: Kernel
     optimizer: optax.GradientTransformation
     hot_start: HotStart | None = HotStart()
-    max_weight_sum: float | None = None
+    max_weight_sum: float | int | None = None
     identity: str = ""  # tells two models apart that compare equal, one having been changed
 
     @property
@@ -185,7 +185,7 @@ def coreset_mcmc(
     kernel: Kernel | None = None,
     optimizer: optax.GradientTransformation | None = None,
     hot_start: HotStart | None = HotStart(),
-    max_weight_sum: float | None = None,
+    max_weight_sum: float | int | None = None,
 ) -> SamplingAlgorithm:
     """Coreset MCMC for people with their own loop.
 

@@ -43,7 +43,7 @@ class Settings:
     selection: Any = "uniform"
     initial_weights: Any = "uniform"
     returned_weights: str = "last"
-    max_weight_sum: float | None = None
+    max_weight_sum: float | int | None = None
     thin: int | None = None
 
     def describe(self) -> dict[str, Any]:
