@@ -1,5 +1,7 @@
 """The whole of a fit: what it returns, keeps, resumes and refuses."""
 
+import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -307,6 +309,42 @@ def test_a_run_compiles_once_and_so_do_its_repetitions():
     assert len(TRACES) - once <= 6
     coremcmc.fit(model, data, 11, num_iterations=1000, thin=1)
     assert run_piece._cache_size() == before + 2
+
+
+def test_large_data_are_moved_after_the_compilation_which_happens_once(monkeypatch):
+    """The program compiled from shapes is the one that runs."""
+    plain = short_fit(num_iterations=60, thin=3)
+    monkeypatch.setattr("coremcmc.run._LARGE_DATA", 0)
+    order = []
+    original = coremcmc.MemoryData.feed
+    monkeypatch.setattr(
+        coremcmc.MemoryData, "feed", lambda self: order.append("feed") or original(self)
+    )
+    before = run_piece._cache_size()
+    with jax.log_compiles(), warnings_of_compilation(order):
+        ahead = short_fit(num_iterations=60, thin=4)
+    assert order[0] == "compile"
+    assert order.count("compile") == 1
+    assert run_piece._cache_size() == before + 1
+    np.testing.assert_array_equal(plain.coreset.weights_last, ahead.coreset.weights_last)
+
+
+@contextlib.contextmanager
+def warnings_of_compilation(order):
+    """Note each compilation of the loop."""
+
+    class Note(logging.Handler):
+        def emit(self, record):
+            text = record.getMessage()
+            if text.startswith("Finished XLA compilation of jit(run_piece)"):
+                order.append("compile")
+
+    logger, note = logging.getLogger("jax"), Note()
+    logger.addHandler(note)
+    try:
+        yield
+    finally:
+        logger.removeHandler(note)
 
 
 def compiled_loop(num_rows):

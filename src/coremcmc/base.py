@@ -216,6 +216,10 @@ class DataSource(Protocol):
         """Return the subsampler for the compiled loop."""
         ...
 
+    def abstract_feed(self) -> Feed:
+        """Return the same with shapes in place of arrays, to compile before the data are moved."""
+        ...
+
     def check(self, model: Model) -> None:
         """Raise ``ValueError`` where the rows are not finite or not of the model's kind."""
         ...

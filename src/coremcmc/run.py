@@ -1,5 +1,7 @@
 """A run in progress: what happens between pieces of the compiled loop."""
 
+import contextlib
+import ctypes
 import importlib.metadata
 import time
 import warnings
@@ -29,6 +31,7 @@ __all__ = ["FitError", "Run", "save_or_warn"]
 
 _CAPACITY = 256  # records that one piece of the loop can hold,
 _CAPACITY_NUMBERS = 1 << 22  # or fewer, where positions are large
+_LARGE_DATA = 100_000_000  # bytes
 _FIRST_BUDGET = 32  # iterations of the first piece
 _PIECE_SECONDS = 0.5  # how long a piece should take: the latency of Ctrl-C and of the bar
 
@@ -126,6 +129,7 @@ class Run:
     def train(self, path: Path | None, every: float | int, progress: bool | None) -> None:
         """Run to the end, to Ctrl-C, or to a failure."""
         total = self.settings.num_iterations
+        self._compile_before_large_data()
         feed = self.data.feed()
         saved_at = time.monotonic()
         budget = _FIRST_BUDGET
@@ -144,23 +148,37 @@ class Run:
                     saved_at = time.monotonic()
         self.stopped = "finished" if self.iteration >= total else "interrupted"
 
+    def _arguments(self, feed: Feed, budget: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of the compiled loop."""
+        stop = jnp.asarray(self.settings.num_iterations)
+        numbers = self.settings.num_chains * self.state.position_sum.size
+        options = {
+            "subsample_size": self.settings.subsample_size,
+            "thin": self.settings.thin,
+            "capacity": max(1, min(_CAPACITY, _CAPACITY_NUMBERS // numbers)),
+        }
+        arguments = (self.algorithm, self.key, self.state, self.rows, feed, stop)
+        return (*arguments, jnp.asarray(budget)), options
+
+    def _compile_before_large_data(self) -> None:
+        """Compile, and give the compiler's memory back, before a copy of large data is made.
+
+        The later call finds the compiled program.
+        """
+        feed = self.data.abstract_feed()
+        size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(feed))
+        if size > _LARGE_DATA:
+            arguments, options = self._arguments(feed, 1)
+            run_piece.lower(*arguments, **options).compile()
+            with contextlib.suppress(OSError, AttributeError, TypeError):  # where there is glibc
+                ctypes.CDLL(None).malloc_trim(0)
+
     def _piece(self, feed: Feed, budget: int) -> tuple[int, float]:
         """Run so many iterations; return how many to run next, and the last gradient norm."""
         began, first = time.monotonic(), self.iteration
         self._good_state = self.state
-        numbers = self.settings.num_chains * self.state.position_sum.size
-        self.state, buffer, count, gradient_norm = run_piece(
-            self.algorithm,
-            self.key,
-            self.state,
-            self.rows,
-            feed,
-            jnp.asarray(self.settings.num_iterations),
-            jnp.asarray(budget),
-            subsample_size=self.settings.subsample_size,
-            thin=self.settings.thin,
-            capacity=max(1, min(_CAPACITY, _CAPACITY_NUMBERS // numbers)),
-        )
+        arguments, options = self._arguments(feed, budget)
+        self.state, buffer, count, gradient_norm = run_piece(*arguments, **options)
         if not int(self.state.failure):
             # Cut on the host: on the device every new length would be a new program.
             kept = slice(int(count))

@@ -82,6 +82,11 @@ class MemoryData:
         rows = jax.device_put(jax.tree.map(_aligned, self.rows))
         return MemoryFeed(rows, self.num_rows)
 
+    def abstract_feed(self) -> MemoryFeed:
+        """Return the shapes of the rows."""
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.rows)
+        return MemoryFeed(shapes, self.num_rows)
+
     def blocks(self) -> Iterator[tuple[int, Rows]]:
         """Run through the rows once: (first index, rows) of consecutive blocks, tail included."""
         for start in range(0, self.num_rows, _BLOCK_ROWS):
