@@ -30,7 +30,9 @@ class MemoryFeed:
 
     def subsample(self, rng_key: PRNGKey, iteration: Int[Array, ""], size: int) -> Rows:
         """``size`` distinct rows, fresh at every iteration."""
-        indices = distinct_indices(rng_key, size, self.num_rows)
+        # The barrier keeps the compiler from computing the indices anew for every element that
+        # is gathered, which also took some versions for ever to compile.
+        indices = jax.lax.optimization_barrier(distinct_indices(rng_key, size, self.num_rows))
         return jax.tree.map(lambda x: x.at[indices].get(mode="promise_in_bounds"), self.rows)
 
 
