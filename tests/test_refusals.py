@@ -241,17 +241,6 @@ def test_a_users_model_is_checked(logprior, loglikelihood, message):
         coremcmc.fit(model, {"y": Y}, 10)
 
 
-def explodes_after(limit):
-    """A model whose log-likelihood is NaN beyond a limit that its chains will cross."""
-
-    def loglikelihood(position, rows):
-        return jnp.where(jnp.abs(position[0]) < limit, 1e-3 * position[0] * rows["y"], jnp.nan)
-
-    return FunctionModel(
-        lambda p: -0.5 * (p[0] / 100.0) ** 2, loglikelihood, lambda key: jnp.zeros(1)
-    )
-
-
 def test_nan_in_the_subsample_stops_the_run_and_names_the_iteration(tmp_path):
     def loglikelihood(position, rows):
         # fine on the coreset's rows (0 and 1), NaN on the one row that only subsamples hold
