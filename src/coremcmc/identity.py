@@ -19,23 +19,36 @@ _MAX_DEPTH = 8
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def describe(value: Any) -> str:
+def describe(value: Any, depth: int = 0) -> str:
     """Describe a value in one line: its repr if that says it all, else its name and a digest."""
+    inner = functools.partial(describe, depth=depth + 1)
+    if depth > _MAX_DEPTH:  # what refers to itself
+        return type(value).__qualname__
     if isinstance(value, (bool, int, float, str, type(None))):
         return repr(value)
     if hasattr(value, "__array__"):
         array = np.asarray(value)
         return f"{array.dtype}{list(array.shape)}#{_digest(array.tobytes())}"
     if isinstance(value, types.FunctionType):
-        return f"{value.__module__}.{value.__qualname__}#{_digest(_code(value, 0))}"
+        parts = "".join(map(inner, _parts(value)))
+        return f"{value.__module__}.{value.__qualname__}#{_digest(parts.encode())}"
+    if isinstance(value, types.CodeType):
+        names = (value.co_code.hex(), *value.co_names, *value.co_varnames)
+        return inner((*names, *value.co_consts))
+    if isinstance(value, functools.partial):
+        return f"partial{inner((value.func, value.args, value.keywords))}"
+    if isinstance(value, types.MethodType):
+        return f"method{inner((value.__func__, value.__self__))}"
+    if hasattr(value, "__wrapped__"):  # jax.jit(f), for one
+        return f"{type(value).__qualname__}({inner(value.__wrapped__)})"
     if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(describe, value))})"
+        return f"({', '.join(map(inner, value))})"
+    if isinstance(value, (set, frozenset)):
+        return f"{{{', '.join(sorted(map(inner, value)))}}}"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{k}: {describe(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{k}: {inner(v)}' for k, v in value.items())}}}"
     if type(value).__repr__ is object.__repr__:
-        attributes = (
-            describe(dict(sorted(vars(value).items()))) if hasattr(value, "__dict__") else ""
-        )
+        attributes = inner(dict(sorted(getattr(value, "__dict__", {}).items())))
         return f"{type(value).__module__}.{type(value).__qualname__}{attributes}"
     return _ADDRESS.sub("", repr(value))
 
@@ -44,24 +57,10 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
-def _code(value: Any, depth: int) -> bytes:
-    """Gather what determines a function: its code, constants, defaults and closure."""
-    if depth > _MAX_DEPTH:
-        return b""
-    if isinstance(value, functools.partial):
-        value = (value.func, value.args, tuple(sorted(value.keywords.items())))
-    if isinstance(value, types.MethodType):
-        value = (value.__func__, value.__self__)
-    if isinstance(value, types.FunctionType):
-        cells = tuple(_content(cell) for cell in value.__closure__ or ())
-        parts = (value.__code__, value.__defaults__, tuple((value.__kwdefaults__ or {}).items()))
-        return b"".join(_code(part, depth + 1) for part in (*parts, cells))
-    if isinstance(value, types.CodeType):
-        constants = b"".join(_code(constant, depth + 1) for constant in value.co_consts)
-        return value.co_code + repr((value.co_names, value.co_varnames)).encode() + constants
-    if isinstance(value, (tuple, list)):
-        return b"(" + b",".join(_code(item, depth + 1) for item in value) + b")"
-    return describe(value).encode()
+def _parts(function: types.FunctionType) -> tuple[Any, ...]:
+    """Return what determines a function: its code, defaults and closure."""
+    cells = tuple(_content(cell) for cell in function.__closure__ or ())
+    return function.__code__, function.__defaults__, function.__kwdefaults__, cells
 
 
 def _content(cell: Any) -> Any:
