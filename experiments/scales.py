@@ -1,0 +1,69 @@
+"""How large a study is."""
+
+from dataclasses import dataclass
+
+from experiments.errors import StudyError
+
+__all__ = ["SCALES", "Scale", "record_iterations", "scale_named"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes of a study.
+
+    Attributes
+    ----------
+    coreset_sizes
+        The values of M. The figures of the main text show the last.
+    num_iterations
+        T, weight updates or not.
+    num_trials
+        Independent repetitions: other coreset, other start, other randomness.
+    chunk
+        Iterations that one call of the compiled program makes.
+    full_grid
+        Whether every grid value of the paper is run, or one in two.
+    max_hold
+        Iterations after which the weights are released even if the hot-start test has not passed.
+    """
+
+    name: str
+    coreset_sizes: tuple[int, ...]
+    num_iterations: int
+    num_trials: int
+    chunk: int
+    full_grid: bool
+    max_hold: int = 10_000
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale("smoke", (20, 40), 120, 2, 40, full_grid=False, max_hold=90),
+        Scale("small", (100, 500), 5_000, 3, 100, full_grid=False),
+        Scale("paper", (100, 500, 1_000), 200_000, 10, 200, full_grid=True),
+    )
+}
+"""The scales by name; ``paper`` has the sizes of the paper's appendix."""
+
+
+def scale_named(name: str) -> Scale:
+    """Find a scale."""
+    if name not in SCALES:
+        raise StudyError(f"--scale {name}: unknown. The scales are {', '.join(SCALES)}.")
+    return SCALES[name]
+
+
+def record_iterations(num_iterations: int, per_octave: int = 4) -> list[int]:
+    """Return the iterations that are recorded: evenly spaced on a log scale, up to the last.
+
+    With every t, ⌊t/2⌋ is in it too, so that the mean over the latter half of the draws so far is
+    a difference of two recorded sums.
+    """
+    chosen = set()
+    for k in range(per_octave):
+        t = round(num_iterations * 2 ** (-k / per_octave))
+        while t > 0:
+            chosen.add(t)
+            t //= 2
+    return sorted(chosen)
