@@ -115,6 +115,12 @@ class LinearPredictorModel(Model):
     costs O(rows) whatever the number of parameters.
     """
 
+    has_independent_prior: ClassVar[bool] = False
+    """Whether log π_0 is a sum of one finite term for each number in the position.
+
+    It lets a GPU kernel lengthen the position by zeros, which then add a constant.
+    """
+
     @abstractmethod
     def predictor(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
         """Linear predictor η_n(θ): linear (without a constant) in the position."""

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["log", "log_factorial", "log_softplus", "softplus"]
+__all__ = ["log", "log_factorial", "log_softplus", "softplus", "standard_normal_logpdf"]
 
 _LN2 = 0.6931471805599453
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD  # the float64 1/√2 as an integer
@@ -85,3 +85,8 @@ def log_factorial(y: Float[Array, "..."]) -> Float[Array, "..."]:
     for coefficient in reversed(_STIRLING):
         series = series * inverse * inverse + coefficient
     return (z - 0.5) * log(z) - z + _HALF_LOG_2PI + series * inverse - log(product)
+
+
+def standard_normal_logpdf(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """log N(x; 0, 1), in operations that a GPU kernel knows."""
+    return -0.5 * (x * x) - _HALF_LOG_2PI

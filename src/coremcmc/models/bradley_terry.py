@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
-from jax.scipy import stats
 from jaxtyping import Array, Float
 
 from coremcmc.base import LinearPredictorModel, Position, PRNGKey, Rows
 from coremcmc.models.checks import require_binary, require_indices
-from coremcmc.special import softplus
+from coremcmc.special import softplus, standard_normal_logpdf
 
 __all__ = ["BradleyTerry"]
 
@@ -22,11 +21,12 @@ class BradleyTerry(LinearPredictorModel):
     """
 
     num_teams: int
+    has_independent_prior: ClassVar[bool] = True
     fields: ClassVar[tuple[str, ...]] = ("home", "away", "y")
 
     def logprior_fn(self, position: Position) -> Float[Array, ""]:
         """Independent standard normals."""
-        return stats.norm.logpdf(position["theta"]).sum()
+        return standard_normal_logpdf(position["theta"]).sum()
 
     def predictor(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
         """η = (θ_h − θ_v) / 400."""

@@ -6,11 +6,11 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy import stats
 from jaxtyping import Array, Float
 
 from coremcmc.base import Model, Position, PRNGKey, Rows
 from coremcmc.models.checks import require_matrix
+from coremcmc.special import standard_normal_logpdf
 
 __all__ = ["GaussianLocation"]
 
@@ -26,7 +26,7 @@ class GaussianLocation(Model):
 
     def logprior_fn(self, position: Position) -> Float[Array, ""]:
         """Independent standard normals."""
-        return stats.norm.logpdf(position["theta"]).sum()
+        return standard_normal_logpdf(position["theta"]).sum()
 
     def loglikelihood_fn(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
         """Normal log density with the identity as covariance."""

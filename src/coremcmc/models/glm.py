@@ -16,7 +16,12 @@ from jaxtyping import Array, Float
 
 from coremcmc.base import LinearPredictorModel, Position, PRNGKey, Rows
 from coremcmc.models.checks import require_binary, require_counts, require_matrix, require_vector
-from coremcmc.special import log_factorial, log_softplus, softplus
+from coremcmc.special import (
+    log_factorial,
+    log_softplus,
+    softplus,
+    standard_normal_logpdf,
+)
 
 __all__ = ["LinearRegression", "LogisticRegression", "PoissonRegression"]
 
@@ -28,6 +33,7 @@ class _Regression(LinearPredictorModel):
     """What the three have in common: η_n = [1 x_nᵀ] β."""
 
     intercept: bool = True
+    has_independent_prior: ClassVar[bool] = True
     fields: ClassVar[tuple[str, ...]] = ("x", "y")
 
     def predictor(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
@@ -59,8 +65,8 @@ class LinearRegression(_Regression):
 
     def logprior_fn(self, position: Position) -> Float[Array, ""]:
         """Independent standard normals."""
-        log_sigma2 = stats.norm.logpdf(position["log_sigma2"])
-        return stats.norm.logpdf(position["beta"]).sum() + log_sigma2
+        log_sigma2 = standard_normal_logpdf(position["log_sigma2"])
+        return standard_normal_logpdf(position["beta"]).sum() + log_sigma2
 
     def pointwise(
         self, eta: Float[Array, " rows"], rows: Rows, position: Position
@@ -106,7 +112,7 @@ class PoissonRegression(_Regression):
 
     def logprior_fn(self, position: Position) -> Float[Array, ""]:
         """Independent standard normals."""
-        return stats.norm.logpdf(position["beta"]).sum()
+        return standard_normal_logpdf(position["beta"]).sum()
 
     def prepare_rows(self, rows: Rows) -> Rows:
         """Compute log y! once, not at every evaluation."""
