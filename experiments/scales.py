@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from experiments.errors import StudyError
 
-__all__ = ["SCALES", "Scale", "record_iterations", "scale_named"]
+__all__ = ["SCALES", "Scale", "record_iterations", "scale_named", "stop_after"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ SCALES = {
     for scale in (
         Scale("smoke", (20, 40), 120, 2, 40, full_grid=False, max_hold=90),
         Scale("small", (100, 500), 5_000, 3, 100, full_grid=False),
-        Scale("paper", (100, 500, 1_000), 200_000, 10, 200, full_grid=True),
+        Scale("paper", (100, 500, 1_000), 200_000, 10, 100, full_grid=True),
     )
 }
 """The scales by name; ``paper`` has the sizes of the paper's appendix."""
@@ -67,3 +67,16 @@ def record_iterations(num_iterations: int, per_octave: int = 4) -> list[int]:
             chosen.add(t)
             t //= 2
     return sorted(chosen)
+
+
+def stop_after(scale: Scale, num_iterations: int | None) -> int:
+    """Return where to stop for at least so many iterations: at the end of a recorded chunk."""
+    if num_iterations is None:
+        return scale.num_iterations
+    if not 1 <= num_iterations <= scale.num_iterations:
+        raise StudyError(
+            f"--iterations {num_iterations}: must lie between 1 and {scale.num_iterations:,}, the "
+            f"iterations of scale {scale.name}."
+        )
+    records = record_iterations(scale.num_iterations)
+    return next(t for t in records if t >= num_iterations and t % scale.chunk == 0)

@@ -198,6 +198,10 @@ class Store:
         except Exception as error:
             raise StudyError(f"{path} is corrupt ({error})") from None
 
+    def drop_checkpoint(self, job: Job) -> None:
+        """Forget where to go on: there is nowhere left to go."""
+        self.path(job, "checkpoint.npz").unlink(missing_ok=True)
+
     def discard(self, job: Job) -> None:
         """Forget a job, results and checkpoint."""
         shutil.rmtree(self.folder / job.name, ignore_errors=True)

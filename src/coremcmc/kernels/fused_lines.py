@@ -130,7 +130,7 @@ def sample_lines_fused(
             sampled = sampler.sample(line, logdensity)
             out[i] = sampled.t
             evaluations = evaluations + sampled.num_evaluations
-            stuck = jnp.maximum(stuck, sampled.is_stuck.astype(stuck.dtype))
+            stuck = jnp.where(sampled.is_stuck, stuck + 1.0, stuck)
             return (
                 eta + sampled.t * slope,
                 sampled.logdensity,

@@ -143,20 +143,20 @@ class SliceSampler:
         Halve the interval toward ``t``; once the halves of ``t`` and of 0 differ, each half's
         ends must not both lie outside the slice, or doubling from ``t`` would have stopped there.
         """
+        zero, one = jnp.zeros_like(t), jnp.ones_like(t)
 
         def halve(low, high, apart, _, used):
             middle = 0.5 * (low + high)
-            apart = jnp.maximum(apart, jnp.where((middle > 0.0) != (middle > t), 1.0, 0.0))
+            apart = jnp.where((middle > 0.0) != (middle > t), one, apart)
             low, high = jnp.where(t < middle, low, middle), jnp.where(t < middle, middle, high)
             at_low, at_high = line.pair(low, high)
             possible = (apart == 0.0) | (at_low > level) | (at_high > level)
-            return low, high, apart, possible.astype(t.dtype), used + 2.0 * apart
+            return low, high, apart, jnp.where(possible, one, zero), used + 2.0 * apart
 
         def undecided(low, high, apart, possible, used):
             return (possible > 0.0) & (high - low > 1.1 * self.width) & needed
 
-        zero = jnp.zeros_like(t)
-        start = (left, right, zero, jnp.ones_like(t), zero)
+        start = (left, right, zero, one, zero)
         _, _, _, possible, used = line.loop(undecided, halve, start)
         return possible > 0.0, used
 

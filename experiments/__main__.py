@@ -1,0 +1,217 @@
+"""``python -m experiments``: the paper's study from the command line."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# One thread for XLA on a CPU: its idle workers spin. Set before JAX starts.
+os.environ.setdefault("NPROC", "1")
+
+from experiments.errors import StudyError
+from experiments.scales import SCALES, Scale, scale_named, stop_after
+from experiments.tasks import TASKS, task_named
+
+app = typer.Typer(
+    help="Reproduce the study of Hot DoG: six models, every method, every figure.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+ScaleOption = Annotated[str, typer.Option("--scale", help=f"One of {', '.join(SCALES)}.")]
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder with bikes.npz, nba.npz and flights.npz."),
+]
+ResultsOption = Annotated[
+    Path | None, typer.Option("--results", help="Folder of results; results/<scale> if not given.")
+]
+TaskOption = Annotated[list[str] | None, typer.Option("--task", help="Only this; repeatable.")]
+SizeOption = Annotated[
+    list[int] | None, typer.Option("--coreset-size", help="Only this M; repeatable.")
+]
+
+
+def _jobs(scale: Scale, tasks: list[str] | None, sizes: list[int] | None) -> list:
+    from experiments.store import Job
+
+    for size in sizes or []:
+        if size not in scale.coreset_sizes:
+            known = ", ".join(map(str, scale.coreset_sizes))
+            raise StudyError(f"--coreset-size {size}: scale {scale.name} has {known}.")
+    chosen = [task_named(name) for name in tasks or TASKS]
+    return [Job(task, size) for task in chosen for size in sizes or scale.coreset_sizes]
+
+
+def _data_folder(given: Path | None) -> Path | None:
+    from experiments.datasets import default_folder
+
+    if given is not None and not given.is_dir():
+        raise StudyError(f"--data {given}: there is no such folder.")
+    return given or default_folder()
+
+
+def _results_folder(given: Path | None, scale: Scale) -> Path:
+    """Return the given folder, or the one that comes with the repository for the paper's scale."""
+    return given or Path(__file__).resolve().parent / "results" / scale.name
+
+
+def _store(given: Path | None, scale: Scale):
+    from experiments.store import Store
+
+    return Store(_results_folder(given, scale), scale)
+
+
+def _reference_folders(results: Path) -> list[Path]:
+    from experiments.references import REFERENCES
+
+    return [results / "references", REFERENCES]
+
+
+@app.command("list")
+def list_jobs(
+    scale: ScaleOption = "paper", results: ResultsOption = None, data: DataOption = None
+) -> None:
+    """Show the jobs, their data, and how far each is."""
+    from rich.console import Console
+    from rich.table import Table
+
+    sizes = scale_named(scale)
+    store, folder = _store(results, sizes), _data_folder(data)
+    table = Table("job", "data", "iterations", "µs per iteration and run", "device")
+    for job in _jobs(sizes, None, None):
+        try:
+            origin = job.task.load(folder).origin
+        except StudyError as error:
+            origin = f"missing: {error}"
+        facts = store.facts(job) or {}
+        problem = store.problem(job)
+        done = problem or f"{facts.get('num_iterations', 0):,} of {sizes.num_iterations:,}"
+        speed = facts.get("microseconds_per_iteration_and_run")
+        speed = "" if speed is None else f"{speed:.2f}"
+        table.add_row(job.name, origin, done, speed, facts.get("device", ""))
+    Console().print(table)
+
+
+@app.command()
+def reference(
+    scale: ScaleOption = "paper",
+    task: TaskOption = None,
+    data: DataOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files; the repository's if not given.")
+    ] = None,
+) -> None:
+    """Compute full-data posteriors, and check them."""
+    from experiments.references import REFERENCES, compute_reference, save_reference
+
+    sizes, folder = scale_named(scale), _data_folder(data)
+    if sizes.name == "smoke" and out is None:
+        raise StudyError("--out: a smoke-scale reference needs a folder of its own.")
+    for chosen in [task_named(name) for name in task or TASKS]:
+        dataset = chosen.load(folder)
+        typer.echo(f"{chosen.name} on {dataset.origin} …")
+        found = compute_reference(chosen, dataset, scale=sizes, folder=folder)
+        path = save_reference(found, out or REFERENCES)
+        typer.echo(f"  {path.name}: {'; '.join(found.provenance['checks'])}")
+
+
+@app.command()
+def run(
+    scale: ScaleOption = "small",
+    results: ResultsOption = None,
+    data: DataOption = None,
+    task: TaskOption = None,
+    coreset_size: SizeOption = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Stop after about so many; a later run goes on from there.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Same seed, same answer.")] = 0,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Time between checkpoints.")] = 120.0,
+) -> None:
+    """Run the jobs that are not finished, from their last checkpoints on."""
+    sizes = scale_named(scale)
+    stop = stop_after(sizes, iterations)
+    _use_device(device)
+    from experiments.progress import progress_bar
+    from experiments.references import load_reference
+    from experiments.runner import Plan, run_jobs
+
+    store, folder = _store(results, sizes), _data_folder(data)
+    folders = _reference_folders(store.folder)
+    jobs = _jobs(sizes, task, coreset_size)
+    with progress_bar(jobs, stop) as (report, say):
+        plan = Plan(
+            jobs,
+            store,
+            stop,
+            folder,
+            lambda job, dataset: load_reference(job.task, dataset, folders),
+            seed,
+            checkpoint_seconds,
+            say,
+        )
+        done = run_jobs(plan, report)
+    typer.echo(f"{len(done)} of {len(jobs)} jobs run, the others were finished: {store.folder}")
+
+
+@app.command()
+def figures(
+    scale: ScaleOption = "paper",
+    results: ResultsOption = None,
+    out: Annotated[Path, typer.Option(help="Folder for the pictures and their numbers.")] = Path(
+        "figures"
+    ),
+) -> None:
+    """Draw every figure, as PNG and PDF, and write its numbers as CSV."""
+    from experiments.figures import draw_figures
+
+    for path in draw_figures(_store(results, scale_named(scale)), out):
+        typer.echo(path)
+
+
+@app.command()
+def report(
+    scale: ScaleOption = "paper",
+    results: ResultsOption = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figures and the page.")] = Path(
+        "figures"
+    ),
+) -> None:
+    """Draw every figure and write one page that shows them all."""
+    from experiments.figures import draw_figures
+    from experiments.report import write_page
+
+    store = _store(results, scale_named(scale))
+    draw_figures(store, out)
+    write_page(store, out, out / "index.html")
+    typer.echo(out / "index.html")
+
+
+def _use_device(device: str) -> None:
+    """Settle on a device before any work."""
+    if device not in ("auto", "cpu", "gpu"):
+        raise StudyError(f"--device {device}: must be auto, cpu or gpu.")
+    import jax
+
+    if device == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+    if device == "gpu" and jax.default_backend() != "gpu":
+        raise StudyError("--device gpu: JAX sees no GPU here. Install its CUDA build, or use cpu.")
+
+
+def main() -> None:
+    """Run a command; bad input ends in one line and status 2."""
+    try:
+        app(prog_name="python -m experiments")
+    except StudyError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

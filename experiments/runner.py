@@ -1,0 +1,193 @@
+"""Runs jobs: chunk after chunk, with checkpoints, until the iterations asked for are done."""
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import coremcmc
+from experiments.datasets import Dataset
+from experiments.engine import Carry, Program, Recorded, build_program
+from experiments.errors import StudyError
+from experiments.references import Reference
+from experiments.scales import Scale, record_iterations
+from experiments.store import Job, Store
+from experiments.tables import Records, tables_of
+
+__all__ = ["Plan", "run_jobs"]
+
+Report = Callable[[Job, int, float], None]
+
+
+@dataclass
+class Plan:
+    """What is to be run, and where to.
+
+    Attributes
+    ----------
+    jobs
+        In this order.
+    num_iterations
+        T; a job that has done more already is left alone.
+    data
+        The folder of data files.
+    reference
+        Finds the reference posterior of a job's data.
+    checkpoint_seconds
+        Time between two checkpoints.
+    """
+
+    jobs: list[Job]
+    store: Store
+    num_iterations: int
+    data: Path | None
+    reference: Callable[[Job, Dataset], Reference]
+    seed: int = 0
+    checkpoint_seconds: float = 120.0
+    say: Callable[[str], None] = field(default=lambda line: None)
+
+    @property
+    def scale(self) -> Scale:
+        """Return the sizes of the study."""
+        return self.store.scale
+
+    def identity(self, job: Job) -> str:
+        """Return what a checkpoint must agree with to be continued."""
+        facts = {
+            "job": job.name,
+            "scale": repr(self.scale),
+            "model": job.task.model.describe(),
+            "data": job.task.load(self.data).digest,
+            "seed": self.seed,
+            "coremcmc": coremcmc.__version__,
+        }
+        return json.dumps(facts, sort_keys=True)
+
+
+def run_jobs(plan: Plan, report: Report = lambda job, iteration, seconds: None) -> list[Job]:
+    """Run what is not finished, and return those jobs.
+
+    While one job runs on the device, the next is compiled on the host.
+    """
+    todo = [job for job in plan.jobs if not _is_finished(plan, job)]
+    for job in todo:  # before any long work
+        plan.reference(job, job.task.load(plan.data))
+    with ThreadPoolExecutor(1) as background:
+        ahead: Future | None = None
+        for k, job in enumerate(todo):
+            program = ahead.result() if ahead else _build(plan, job)
+            ahead = background.submit(_build, plan, todo[k + 1]) if k + 1 < len(todo) else None
+            with jax.enable_x64(True):
+                _run(plan, job, program, report)
+    return todo
+
+
+def _build(plan: Plan, job: Job) -> Program:
+    with jax.enable_x64(True):
+        return build_program(job, plan.scale, job.task.load(plan.data), plan.seed)
+
+
+def _is_finished(plan: Plan, job: Job) -> bool:
+    problem = plan.store.problem(job)
+    if problem:
+        plan.say(f"{problem}; job {job.name} runs again.")
+        plan.store.discard(job)
+        return False
+    facts = plan.store.facts(job)
+    if facts is None:
+        return False
+    if facts.get("identity") != plan.identity(job):
+        raise StudyError(
+            f"--results {plan.store.folder}: the job {job.name} there is of another version, seed "
+            "or data set. Give another folder."
+        )
+    return facts["num_iterations"] >= plan.num_iterations
+
+
+def _run(plan: Plan, job: Job, program: Program, report: Report) -> None:
+    """Take one job to the iterations asked for."""
+    scale, started = plan.scale, time.monotonic()
+    due = np.array(record_iterations(scale.num_iterations))
+    carry, records, iteration, earlier = _resume(plan, job, program)
+    saved, first = started, iteration
+    while iteration < plan.num_iterations:
+        carry, recorded = program.advance(carry)
+        inside = due[(due > iteration) & (due <= iteration + scale.chunk)]
+        if len(inside):
+            records.add(inside, _rows(recorded, inside - iteration - 1))
+        records.add_held(iteration, recorded, carry)
+        iteration += scale.chunk
+        report(job, iteration, time.monotonic() - started)
+        if time.monotonic() - saved > plan.checkpoint_seconds:
+            _save(plan, job, carry, records, earlier + time.monotonic() - started)
+            saved = time.monotonic()
+    seconds = earlier + time.monotonic() - started
+    if iteration < scale.num_iterations:  # someone may want more of it
+        _save(plan, job, carry, records, seconds)
+    dataset = job.task.load(plan.data)
+    reference = plan.reference(job, dataset)
+    facts = {
+        "identity": plan.identity(job),
+        "task": job.task.name,
+        "coreset_size": job.coreset_size,
+        "scale": scale.name,
+        "num_iterations": iteration,
+        "num_trials": scale.num_trials,
+        "num_rows": len(next(iter(job.task.rows(dataset).values()))),
+        "dataset": dataset.name,
+        "dataset_origin": dataset.origin,
+        "dataset_digest": dataset.digest,
+        "reference_digest": reference.digest,
+        "seconds": seconds,
+        "microseconds_per_iteration_and_run": (
+            1e6 * (time.monotonic() - started) / max(iteration - first, 1) / carry.failure.size
+        ),
+        "device": jax.devices()[0].device_kind,
+        "versions": {
+            "coremcmc": coremcmc.__version__,
+            "jax": jax.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    plan.store.write(job, tables_of(job, scale, carry, records, reference), facts)
+    if iteration == scale.num_iterations:
+        plan.store.drop_checkpoint(job)
+
+
+def _rows(recorded: Recorded, offsets: np.ndarray) -> Recorded:
+    """Fetch the chosen iterations of a chunk from the device."""
+    return jax.tree.map(lambda x: np.asarray(x)[offsets], recorded)
+
+
+def _save(plan: Plan, job: Job, carry: Carry, records: Records, seconds: float) -> None:
+    leaves = {f"leaf{i}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(carry))}
+    facts = {"identity": np.array(plan.identity(job)), "seconds": np.array(seconds)}
+    plan.store.save_checkpoint(job, {**leaves, **records.arrays(), **facts})
+
+
+def _resume(plan: Plan, job: Job, program: Program) -> tuple[Carry, Records, int, float]:
+    """Return the last checkpoint of a job, or its beginning."""
+    begun = program.begin()
+    try:
+        arrays = plan.store.load_checkpoint(job)
+    except StudyError as error:
+        plan.say(f"{error}; job {job.name} starts anew.")
+        arrays = None
+    if arrays is not None and str(arrays["identity"]) != plan.identity(job):
+        plan.say(f"the checkpoint of {job.name} is of another study; the job starts anew.")
+        arrays = None
+    if arrays is None:
+        return begun, Records(), 0, 0.0
+    leaves, structure = jax.tree.flatten(begun)
+    restored: Any = [jax.numpy.asarray(arrays[f"leaf{i}"]) for i in range(len(leaves))]
+    carry = jax.tree.unflatten(structure, restored)
+    records = Records.from_arrays(arrays)
+    return carry, records, int(carry.state.iteration), float(arrays["seconds"])
