@@ -1,6 +1,8 @@
 """How the figures look. Takes the tables of figure_data; leaves matplotlib's global state alone."""
 
+import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,12 @@ BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 _TASK_COLOURS = dict(
     zip(TASKS, (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", ORANGE), strict=True)
 )
-_SIZE_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+_SIZE_STYLES = (("-", "o"), ("--", "s"), (":", "D"), ("-.", "v"))
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (3, 1.5)), (0, (4, 1, 1, 1)), (0, (1, 1)))
 _DASHES += ((0, (4, 1, 1, 1, 1, 1)),)
 _SYMBOLS = {"γ": r"\gamma", "d0": "d_0", "r": "r"}
 _LOWEST_STATISTIC = 1e-3
-_MAX_CAPTION = 8
+_LEGEND_ROW, _NOTE_ROW = 0.25, 0.16  # heights in inches
 
 
 def _figure(rows: int, columns: int, size: tuple[float, float], **shared: Any) -> tuple:
@@ -44,8 +46,8 @@ def _log(axis: Any, which: str, ticks: int = 7) -> None:
     """Make an axis logarithmic: at least two decades, powers of ten alone are labelled."""
     getattr(axis, f"set_{which}scale")("log")
     low, high = getattr(axis, f"get_{which}lim")()
-    if high / low < 100:
-        middle = np.sqrt(low * high)
+    if low <= 0 or high / low < 100:
+        middle = np.sqrt(low * high) if low > 0 else 1.0  # nothing is drawn
         getattr(axis, f"set_{which}lim")(middle / 10, middle * 10)
     line = getattr(axis, f"{which}axis")
     line.set_major_locator(LogLocator(numticks=ticks))
@@ -63,9 +65,24 @@ def _empty(axis: Any, text: str = "no results") -> None:
     axis.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
 
 
-def _headings(figure: Any, title: str, note: str) -> None:
+def _around(figure: Any, title: str, note: str, legends: Sequence[list[Line2D]] = ()) -> None:
+    """Put the title above, and the legends, one row each, and the note below."""
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(note, int(15 * width))
+    floor = _NOTE_ROW * len(lines) + 0.06
+    figure.text(
+        0.5, 0.05 / height, "\n".join(lines), ha="center", va="bottom", fontsize=8, color="0.3"
+    )
+    for number, handles in enumerate(reversed(legends)):
+        figure.legend(
+            handles=handles, loc="lower center", ncols=len(handles), fontsize=9, frameon=False,
+            bbox_to_anchor=(0.5, (floor + _LEGEND_ROW * number) / height),
+            borderaxespad=0.0, borderpad=0.1, columnspacing=1.6,
+        )  # fmt: skip
+    below = (floor + _LEGEND_ROW * len(legends) + 0.05) / height
+    figure.get_layout_engine().set(rect=(0.0, below, 1.0, 1.0 - below))
     figure.suptitle(title, fontsize=12)
-    figure.supxlabel(note, fontsize=_MAX_CAPTION, color="0.3")
+    figure.align_ylabels()
 
 
 def grid_panels(
@@ -84,14 +101,16 @@ def grid_panels(
     """
     rows = 1 if len(panels) == 1 else 2
     columns = len(panels) // rows
-    shape = (8.6, 5.0) if rows == 1 else (13.5, 7.0)
+    shape = (10.4, 6.2) if rows == 1 else (13.5, 7.6)
     figure, axes = _figure(rows, columns, shape, sharey=True)
     for axis, (heading, method, table) in zip(axes.flat, panels, strict=True):
         if unity:
             axis.axhline(1.0, color="black", lw=1.2, zorder=1)
         for (task, size), line in table.groupby(["task", "coreset_size"], sort=False):
             dash, marker = _SIZE_STYLES[(len(sizes) - 1 - sizes.index(size)) % 4]
-            _line(axis, line["parameter"], line[column], _TASK_COLOURS[task], dash, marker)
+            shift = 10 ** (0.06 * (list(TASKS).index(task) - 2.5))  # of what lies at the edge
+            colour = _TASK_COLOURS[task]
+            _line(axis, line["parameter"], line[column], colour, dash, marker, shift)
         if table.empty:
             _empty(axis)
             continue
@@ -102,21 +121,21 @@ def grid_panels(
     for axis in axes[:, 0]:
         axis.set_ylabel(label, fontsize=10)
         _log(axis, "y", 10)
-    handles = [
-        Line2D([], [], color=_TASK_COLOURS[n], lw=3, label=t.title) for n, t in TASKS.items()
+    colours = [
+        Line2D([], [], color=_TASK_COLOURS[name], lw=3, label=task.title)
+        for name, task in TASKS.items()
     ]
+    styles = []
     for size in sizes:
         dash, marker = _SIZE_STYLES[(len(sizes) - 1 - sizes.index(size)) % 4]
-        handles.append(
+        styles.append(
             Line2D([], [], color="0.3", ls=dash, marker=marker, ms=5, label=f"M = {size:,}")
         )
     if unity:
-        handles.append(Line2D([], [], color="black", lw=1.2, label=unity))
+        styles.append(Line2D([], [], color="black", lw=1.2, label=unity))
     if any(np.isinf(table[column]).any() for _, _, table in panels if len(table)):
-        handles.append(Line2D([], [], color="0.3", ls="", marker=6, label="infinite"))
-    where = "outside right center" if rows == 1 else "outside lower center"
-    figure.legend(handles=handles, loc=where, ncols=1 if rows == 1 else 6, fontsize=9)
-    _headings(figure, title, note)
+        styles.append(Line2D([], [], color="0.3", ls="", marker=6, ms=7, label="infinite"))
+    _around(figure, title, note, [colours, styles])
     return figure
 
 
@@ -126,16 +145,17 @@ def _parameter_name(method: str) -> str:
     return rf"{words[symbol]} ${symbol}$"
 
 
-def _line(axis: Any, x: Any, y: Any, colour: str, dash: Any, marker: str) -> None:
+def _line(axis: Any, x: Any, y: Any, colour: str, dash: Any, marker: str, shift: float) -> None:
     x, y = np.asarray(x, float), np.asarray(y, float)
     shown = np.isfinite(y) & (y > 0)
     style = {"color": colour, "ls": dash, "lw": 1.4, "marker": marker, "ms": 4.5}
     axis.plot(x, np.where(shown, y, np.nan), **style, alpha=0.9)
     for at, height, arrow in ((np.isposinf(y), 1.0, 6), (y == 0, 0.0, 7)):
-        axis.plot(
-            x[at], np.full(at.sum(), height), transform=axis.get_xaxis_transform(), ls="",
-            marker=arrow, ms=7, color=colour, clip_on=False, zorder=5,
-        )  # fmt: skip
+        if at.any():  # an unclipped line without points would upset the layout
+            axis.plot(
+                shift * x[at], np.full(at.sum(), height), transform=axis.get_xaxis_transform(),
+                ls="", marker=arrow, ms=7, color=colour, clip_on=False, zorder=5,
+            )  # fmt: skip
 
 
 def curve_panels(
@@ -154,7 +174,7 @@ def curve_panels(
     rows = -(-len(panels) // columns)
     figure, axes = _figure(rows, columns, (4.1 * columns, 3.1 * rows + 0.8))
     shades: dict[tuple[str, float], Any] = {}
-    for axis, (key, heading) in zip(axes.flat, panels, strict=True):
+    for number, (axis, (key, heading)) in enumerate(zip(axes.flat, panels, strict=True)):
         axis.set_title(heading, fontsize=10)
         lines = table[table["panel"] == key]
         if lines.empty:
@@ -174,18 +194,16 @@ def curve_panels(
                 else:
                     shades[METHODS[method].symbol, parameter] = order
         _log(axis, "x"), _log(axis, "y")
-    for axis in axes[-1]:
         axis.set_xlabel("log-potential evaluations", fontsize=10)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("average squared z-score", fontsize=10)
-    handles = [Line2D([], [], color=colour, lw=3, label=name) for *_, colour, name in families]
-    handles += [
+        if number % columns == 0:
+            axis.set_ylabel("average squared z-score", fontsize=10)
+    colours = [Line2D([], [], color=colour, lw=3, label=name) for *_, colour, name in families]
+    styles = [
         Line2D([], [], color=_shade("#222222", order), ls=_DASHES[order % len(_DASHES)], lw=1.6,
                label=rf"${_SYMBOLS[symbol]} = {_power(value)}$")
         for (symbol, value), order in sorted(shades.items())
     ]  # fmt: skip
-    figure.legend(handles=_once(handles), loc="outside lower center", ncols=7, fontsize=9)
-    _headings(figure, title, note)
+    _around(figure, title, note, [_once(colours), *([styles] if styles else [])])
     return figure
 
 
@@ -230,7 +248,7 @@ def gate_panels(
             if line["passed_at"].iloc[0] > 0:
                 axis.plot(
                     line["passed_at"].iloc[0], 0.0, transform=axis.get_xaxis_transform(),
-                    marker=6, ms=7, color="0.25", clip_on=False, zorder=6,
+                    marker=10, ms=7, color="0.25", clip_on=False, zorder=6,
                 )  # fmt: skip
         twin.axhline(threshold, color=ORANGE, lw=1.4)
         _log(axis, "y"), _log(twin, "y")
@@ -249,16 +267,16 @@ def gate_panels(
         Line2D([], [], color=BLUE, lw=2, label="gradient norm (left axis)"),
         Line2D([], [], color=GREEN, lw=2, label="hot-start statistic (right axis)"),
         Line2D([], [], color=ORANGE, lw=2, label=f"threshold c = {threshold:g}"),
-        Line2D([], [], color="0.25", ls="", marker=6, ms=7, label="weights released, each trial"),
+        Line2D([], [], color="0.25", ls="", marker=10, ms=7, label="weights released, each trial"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=9)
-    _headings(figure, title, note)
+    _around(figure, title, note, [handles])
     return figure
 
 
-def save(figure: Figure, stem: Any) -> list[Any]:
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG and PDF, without the time of day in them."""
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "pdf")]
-    figure.savefig(paths[0], dpi=150, metadata={"Software": None})
-    figure.savefig(paths[1], dpi=200, metadata={"CreationDate": None, "Creator": None})
-    return paths
+    png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
+    figure.savefig(png, dpi=150, metadata={"Software": None})
+    figure.set_layout_engine("none")  # laid out by now
+    figure.savefig(pdf, dpi=150, metadata={"CreationDate": None, "Creator": None})
+    return [png, pdf]

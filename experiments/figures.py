@@ -4,7 +4,6 @@ Figures 1 to 7 are ``fig1`` to ``fig7``; those of the appendix, at the smaller c
 the size in their name: ``fig4-M100``.
 """
 
-import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from experiments import drawing, figure_data
 from experiments.errors import StudyError
 from experiments.medians import JobResults, Results, load_results
 from experiments.methods import METHODS
-from experiments.store import Store
+from experiments.store import Job, Store
 from experiments.tasks import TASKS
 
 __all__ = ["Picture", "draw_figures", "pictures"]
@@ -91,7 +90,7 @@ def draw_figures(
         table = picture.table()
         csv = out / f"{picture.name}.csv"
         table.to_csv(csv, index=False, float_format="%.7g")
-        paths += [*drawing.save(picture.draw(table), out / picture.name), csv]
+        paths += [*drawing.save(picture.draw(table), out, picture.name), csv]
     return paths
 
 
@@ -278,26 +277,30 @@ def _note(
     """Tell trials, iterations and what is missing."""
     jobs = list(jobs)
     trials = sorted({job.runs["trial"].nunique() for job in jobs})
+    by_count: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_count.setdefault(job.num_iterations, []).append(job.job)
     parts = []
     if jobs:
         count = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
         parts.append(f"{what} over {count} trials" if what else f"{count} trials")
-    by_count: dict[int, list[str]] = {}
-    for job in jobs:
-        by_count.setdefault(job.num_iterations, []).append(_label(job))
-    common = max(by_count, key=lambda n: len(by_count[n]), default=0)
-    if by_count and what:
+    if jobs and what:
+        common = max(by_count, key=lambda n: len(by_count[n]))
         parts[0] += f", {common:,} iterations"
-        parts += [f"{n:,} for {', '.join(by_count[n])}" for n in by_count if n != common]
+        parts += [f"{n:,} for {_named(found)}" for n, found in by_count.items() if n != common]
     missing = [
-        f"{job.task.title} M = {job.coreset_size:,}"
-        for job in results.missing()
-        if job.coreset_size in sizes and job.task.name in tasks
+        job for job in results.missing() if job.coreset_size in sizes and job.task.name in tasks
     ]
     if missing:
-        parts.append(f"no results: {', '.join(missing)}")
-    return "\n".join(textwrap.wrap("; ".join(parts) + ".", 120))
+        parts.append(f"no results of {_named(missing)}")
+    return "; ".join(parts) + "."
 
 
-def _label(job: JobResults) -> str:
-    return f"{job.job.task.title} M = {job.job.coreset_size:,}"
+def _named(jobs: Iterable[Job]) -> str:
+    """List jobs by task, as in "Linear regression M = 100, 500", with spaces that do not break."""
+    sizes: dict[str, list[str]] = {}
+    for job in jobs:
+        sizes.setdefault(job.task.title, []).append(f"{job.coreset_size:,}")
+    return " and ".join(
+        f"{title} M\u00a0=\u00a0{', '.join(found)}" for title, found in sizes.items()
+    )

@@ -6,6 +6,7 @@ gradient norm is not finite; a failed run that shows no such iteration counts so
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,14 +65,19 @@ class JobResults:
 
     def final(self, method: str, parameter: float, hot_start: bool) -> pd.Series:
         """Return the errors at the last iteration, indexed by trial."""
-        rows = _of(self.runs, method, parameter, hot_start)
-        return rows.set_index("trial")["z2"].sort_index()
+        nothing = pd.Series(dtype=float, name="z2")
+        return self._final.get((method, parameter, hot_start), nothing)
+
+    @cached_property
+    def _final(self) -> dict[tuple, pd.Series]:
+        return {
+            config: runs.set_index("trial")["z2"].sort_index()
+            for config, runs in self.runs.groupby(CONFIG)
+        }
 
     def parameters(self, method: str, hot_start: bool) -> list[float]:
         """Return the values of a method's parameter that were run."""
-        runs = self.runs
-        chosen = (runs["method"] == method) & (runs["hot_start"] == hot_start)
-        return sorted(runs["parameter"][chosen].unique().tolist())
+        return sorted(v for name, v, hot in self._final if (name, hot) == (method, hot_start))
 
     def tuned(self, method: str = "adam", hot_start: bool = False) -> float | None:
         """Return the parameter with the lowest median error at the end; of equals, the smallest."""
@@ -99,11 +105,11 @@ class JobResults:
     def finals(self) -> pd.DataFrame:
         """One row a configuration: median and quartiles of the error at the last iteration."""
         rows = []
-        for config, runs in self.runs.groupby(CONFIG):
-            median, low, high = quantiles(runs["z2"])
-            failed = int(np.isinf(runs["z2"]).sum())
+        for config, errors in self._final.items():
+            median, low, high = quantiles(errors)
+            failed = int(np.isinf(errors).sum())
             rows.append([self.job.task.name, self.job.coreset_size, *config, median, low, high])
-            rows[-1] += [len(runs), failed, self.num_iterations]
+            rows[-1] += [len(errors), failed, self.num_iterations]
         return pd.DataFrame(rows, columns=_FINAL)
 
 
