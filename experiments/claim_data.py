@@ -165,8 +165,8 @@ def gate_timing(results: Results) -> pd.DataFrame:
     """When the gradient norms settle, and when the hot-start test passes.
 
     The norms of a trial have settled at the first iteration from which on their running median
-    (30 iterations, centred) is within a factor of 3 of their median over the last third of the
-    held phase.
+    (of 30 recorded iterations, centred) is within a factor of 3 of their median over the last
+    third of the held phase. A long held phase is recorded at some 400 of its iterations.
     """
     rows = []
     for names, job in _jobs(results):

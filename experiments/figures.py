@@ -190,7 +190,7 @@ def _fig5(results: Results, size: int, suffix: str) -> Picture:
         "(green, right axis) from the first iteration until the weights are released, which a "
         f"triangle marks. The test passes when the statistic is below c = {threshold:g} (orange, "
         "right axis). The first trial is drawn boldly, the others faintly. Statistics below 0.001 "
-        "are drawn there.",
+        "are drawn there; of a long phase some 400 iterations are shown.",
         note,
         lambda: figure_data.gate_table(results, size),
         lambda table: drawing.gate_panels(

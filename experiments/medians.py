@@ -59,9 +59,10 @@ class JobResults:
 
     @property
     def num_iterations(self) -> int:
-        """Return how many iterations every run of the job has done."""
-        last = self.traces["iteration"].max() if len(self.traces) else 0
-        return int(self.facts.get("num_iterations") or last)
+        """Return the last recorded iteration, at which the final errors are taken."""
+        if len(self.traces):
+            return int(self.traces["iteration"].max())
+        return int(self.facts.get("num_iterations") or 0)
 
     def final(self, method: str, parameter: float, hot_start: bool) -> pd.Series:
         """Return the errors at the last iteration, indexed by trial."""

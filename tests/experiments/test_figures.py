@@ -133,7 +133,7 @@ def test_a_failed_run_that_shows_no_infinity_counts_as_infinite_throughout(tmp_p
     assert np.isinf(found.curve("dog", 0.1, False)["z2"]).all()
     assert np.isinf(found.final("dog", 0.1, False)).tolist() == [False, True, True]
     assert np.isfinite(found.curve("dowg", 0.1, False)["z2"]).all()
-    assert found.num_iterations == LAST  # from the traces
+    assert found.num_iterations == LAST  # job.json does not say
 
 
 def test_figure_5_shows_the_held_phase(study):
