@@ -1,106 +1,19 @@
-"""Draws from full-data posteriors, without any of coremcmc's densities or kernels.
-
-The smooth models are written in NumPyro and sampled with NUTS. Rows are summed up first where that
-leaves the likelihood as it is: the linear model reads the triangular factor of its columns, the
-Bradley-Terry model the number of wins of each pairing. The sparse regression has the Gibbs sampler
-of George and McCulloch (1993), in NumPy.
-"""
+"""Draws from full-data posteriors, without any of coremcmc's densities or kernels."""
 
 from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC, NUTS
-from numpyro.infer.util import log_density
 from scipy.optimize import minimize
 
 import coremcmc
 from experiments.errors import StudyError
+from experiments.reference_models import log_joint
 
-__all__ = ["NUMPYRO_MODELS", "gibbs", "log_joint", "nuts"]
-
-Rows = dict[str, np.ndarray]
-_LOG_2PI = float(np.log(2 * np.pi))
-
-
-def _design(rows: Rows) -> np.ndarray:
-    """[1 x]."""
-    return np.column_stack([np.ones(len(rows["x"])), rows["x"]])
-
-
-def _normals(name: str, size: int) -> jax.Array:
-    return numpyro.sample(name, dist.Normal(0.0, 1.0).expand([size]).to_event(1))
-
-
-def _linear(rows: Rows, model: coremcmc.Model) -> Callable[[], None]:
-    """‖y − Xβ‖² is the same for the rows of R, where [X y] = QR."""
-    factor = np.linalg.qr(np.column_stack([_design(rows), rows["y"]]), mode="r")
-    x, y = jnp.asarray(factor[:, :-1]), jnp.asarray(factor[:, -1])
-    rest = len(rows["y"]) - len(y)
-
-    def density() -> None:
-        beta = _normals("beta", x.shape[1])
-        log_sigma2 = numpyro.sample("log_sigma2", dist.Normal(0.0, 1.0))
-        numpyro.sample("y", dist.Normal(x @ beta, jnp.exp(0.5 * log_sigma2)), obs=y)
-        numpyro.factor("other_rows", -0.5 * rest * (log_sigma2 + _LOG_2PI))
-
-    return density
-
-
-def _logistic(rows: Rows, model: coremcmc.Model) -> Callable[[], None]:
-    x, y = jnp.asarray(_design(rows)), jnp.asarray(rows["y"])
-
-    def density() -> None:
-        prior = dist.Cauchy(0.0, 1.0).expand([x.shape[1]]).to_event(1)
-        beta = numpyro.sample("beta", prior)
-        numpyro.sample("y", dist.Bernoulli(logits=x @ beta), obs=y)
-
-    return density
-
-
-def _poisson(rows: Rows, model: coremcmc.Model) -> Callable[[], None]:
-    x, y = jnp.asarray(_design(rows)), jnp.asarray(rows["y"])
-
-    def density() -> None:
-        beta = _normals("beta", x.shape[1])
-        numpyro.sample("y", dist.Poisson(jax.nn.softplus(x @ beta)), obs=y)
-
-    return density
-
-
-def _bradley_terry(rows: Rows, model: coremcmc.BradleyTerry) -> Callable[[], None]:
-    """Games of the same two teams, the same one at home, are binomial."""
-    pairs, games = np.unique(
-        np.stack([rows["home"], rows["away"]], axis=1), axis=0, return_inverse=True
-    )
-    home, away = jnp.asarray(pairs[:, 0]), jnp.asarray(pairs[:, 1])
-    played = jnp.asarray(np.bincount(games.ravel()))
-    won = jnp.asarray(np.bincount(games.ravel(), weights=rows["y"]))
-
-    def density() -> None:
-        theta = _normals("theta", model.num_teams)
-        logits = (theta[home] - theta[away]) / 400.0
-        numpyro.sample("y", dist.Binomial(played, logits=logits), obs=won)
-
-    return density
-
-
-NUMPYRO_MODELS = {
-    "linear": _linear,
-    "logistic": _logistic,
-    "poisson": _poisson,
-    "bradley_terry": _bradley_terry,
-}
-"""By task: rows and coremcmc's model (for its sizes) to a NumPyro model of no arguments."""
-
-
-def log_joint(density: Callable[[], None], position: dict[str, jax.Array]) -> jax.Array:
-    """Log density of parameters and data, up to a constant; every site is a whole real line."""
-    return log_density(density, (), {}, position)[0]
+__all__ = ["gibbs", "nuts"]
 
 
 def _laplace(potential: Callable, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +42,7 @@ def _laplace(potential: Callable, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 def nuts(
     density: Callable[[], None],
-    position: dict[str, np.ndarray],
+    shapes: dict[str, tuple[int, ...]],
     *,
     num_chains: int,
     num_warmup: int,
@@ -139,10 +52,9 @@ def nuts(
     """Yield batches of draws, chains × draws × coordinates, of chains that go on and on.
 
     NUTS moves z, where θ = mode + root z, so that all directions are alike; chains start at three
-    times the spread of the posterior. ``position`` gives the parameters' shapes, and their order
-    is that of their sorted names.
+    times the spread of the posterior. The order of the parameters is that of their sorted names.
     """
-    start, unravel = ravel_pytree({name: jnp.zeros(np.shape(v)) for name, v in position.items()})
+    start, unravel = ravel_pytree({name: jnp.zeros(shape) for name, shape in shapes.items()})
 
     def potential(theta: jax.Array) -> jax.Array:
         return -log_joint(density, unravel(theta))
@@ -150,11 +62,11 @@ def nuts(
     mode, root = _laplace(potential, start.size)
     key_start, key_run = jax.random.split(jax.random.key(seed))
     sampler = MCMC(
-        NUTS(potential_fn=lambda z: potential(mode + root @ z)),
+        NUTS(potential_fn=lambda z: potential(mode + root @ z), dense_mass=True),
         num_warmup=num_warmup,
         num_samples=num_draws,
         num_chains=num_chains,
-        chain_method="vectorized" if num_chains > 1 else "sequential",
+        chain_method="sequential",
         progress_bar=False,
     )
     shape = (num_chains, start.size) if num_chains > 1 else (start.size,)
@@ -167,7 +79,7 @@ def nuts(
 
 
 def gibbs(
-    rows: Rows,
+    rows: dict[str, np.ndarray],
     model: coremcmc.SparseRegression,
     *,
     num_chains: int,
@@ -175,7 +87,9 @@ def gibbs(
     num_draws: int,
     seed: int,
 ) -> Iterator[np.ndarray]:
-    """Yield batches of draws of (β, σ²), chains × draws × coordinates, of chains that go on.
+    """Sample as George and McCulloch (1993) do.
+
+    Yields batches of draws of (β, σ²), chains × draws × coordinates, of chains that go on.
 
     A sweep reads the rows through XᵀX, Xᵀy and yᵀy only. Chains start with other features in and
     other noise levels.
