@@ -207,10 +207,13 @@ def _use_device(device: str) -> None:
 def main() -> None:
     """Run a command; bad input ends in one line and status 2."""
     try:
-        app(prog_name="python -m experiments")
+        app(prog_name="python -m experiments", standalone_mode=False)
     except StudyError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("stopped; the same command goes on from here", err=True)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 
 import coremcmc
 from experiments.datasets import Dataset
-from experiments.methods import METHODS, configs
+from experiments.methods import METHODS, configs, one_of
 from experiments.scales import Scale
 from experiments.store import Job
 
@@ -31,13 +31,14 @@ class Carry(NamedTuple):
         The algorithm's state; ``iteration`` is common to all runs.
     position_sum
         Sum over iterations of the chains' mean of the judged parameters.
-    failure
-        The first failure of each run, zero while there is none.
+    failure, failed_at
+        The first failure of each run and its iteration; zero and −1 while there is none.
     """
 
     state: Any
     position_sum: jax.Array
     failure: jax.Array
+    failed_at: jax.Array
 
 
 class Recorded(NamedTuple):
@@ -98,8 +99,6 @@ def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Pr
     feed = data.feed()
 
     def algorithm(rows, index, parameter):
-        from experiments.methods import one_of
-
         return coremcmc.coreset_mcmc(
             task.model,
             rows,
@@ -125,7 +124,8 @@ def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Pr
         state = each_trial(keys, rows, index, parameter, is_held)
         state = state._replace(iteration=jnp.zeros((), int))
         mean = jax.vmap(jax.vmap(judged_mean))(state.chains.position)
-        carry = Carry(state, jnp.zeros_like(mean), jnp.zeros(mean.shape[:2], int))
+        zeros = jnp.zeros(mean.shape[:2], int)
+        carry = Carry(state, jnp.zeros_like(mean), zeros, zeros - 1)
         return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), carry)
 
     def iterate(keys, rows, feed, carry):
@@ -143,8 +143,13 @@ def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Pr
 
         state, info = jax.vmap(trial, (0, axes, 0), (axes, 0))(keys, carry.state, rows)
         mean = jax.vmap(jax.vmap(judged_mean))(state.chains.position)
-        failure = jnp.where(carry.failure == 0, info.failure, carry.failure)
-        carry = Carry(state, carry.position_sum + mean, failure)
+        fails = (carry.failure == 0) & (info.failure != 0)
+        carry = Carry(
+            state,
+            carry.position_sum + mean,
+            jnp.where(fails, info.failure, carry.failure),
+            jnp.where(fails, state.iteration, carry.failed_at),
+        )
         return carry, Recorded(
             carry.position_sum,
             state.num_evaluations,
@@ -159,7 +164,8 @@ def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Pr
         return jax.lax.scan(body, carry, None, length=scale.chunk)
 
     abstract = jax.eval_shape(begin, keys, rows)
-    compiled = jax.jit(advance, donate_argnums=3).lower(keys, rows, feed, abstract).compile()
+    lowered = jax.jit(advance, donate_argnums=3).lower(keys, rows, feed, abstract)
+    compiled = lowered.compile({} if scale.optimize else {"xla_backend_optimization_level": 0})
     return Program(lambda: begin(keys, rows), lambda carry: compiled(keys, rows, feed, carry))
 
 

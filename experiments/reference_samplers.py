@@ -48,6 +48,7 @@ def nuts(
     num_warmup: int,
     num_draws: int,
     seed: int,
+    together: bool,
 ) -> Iterator[np.ndarray]:
     """Yield batches of draws, chains × draws × coordinates, of chains that go on and on.
 
@@ -66,7 +67,7 @@ def nuts(
         num_warmup=num_warmup,
         num_samples=num_draws,
         num_chains=num_chains,
-        chain_method="sequential",
+        chain_method="vectorized" if together else "sequential",
         progress_bar=False,
     )
     shape = (num_chains, start.size) if num_chains > 1 else (start.size,)

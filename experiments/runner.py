@@ -1,10 +1,13 @@
 """Runs jobs: chunk after chunk, with checkpoints, until the iterations asked for are done."""
 
+import contextlib
 import json
 import platform
+import signal
+import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,8 @@ from experiments.store import Job, Store
 from experiments.tables import Records, tables_of
 
 __all__ = ["Plan", "run_jobs"]
+
+_COMPILED_AHEAD = 3
 
 Report = Callable[[Job, int, float], None]
 
@@ -74,19 +79,42 @@ class Plan:
 def run_jobs(plan: Plan, report: Report = lambda job, iteration, seconds: None) -> list[Job]:
     """Run what is not finished, and return those jobs.
 
-    While one job runs on the device, the next is compiled on the host.
+    While one job runs on the device, the next ones are compiled on the host. Ctrl-C ends the job
+    at hand in good order, with what it has, and raises ``KeyboardInterrupt``.
     """
     todo = [job for job in plan.jobs if not _is_finished(plan, job)]
     for job in todo:  # before any long work
         plan.reference(job, job.task.load(plan.data))
-    with ThreadPoolExecutor(1) as background:
-        ahead: Future | None = None
+    with ThreadPoolExecutor(_COMPILED_AHEAD) as background, _interrupts() as interrupted:
+        programs = [background.submit(_build, plan, job) for job in todo[:_COMPILED_AHEAD]]
         for k, job in enumerate(todo):
-            program = ahead.result() if ahead else _build(plan, job)
-            ahead = background.submit(_build, plan, todo[k + 1]) if k + 1 < len(todo) else None
+            program = programs[k].result()
+            programs[k] = None  # frees its memory when the job is done
+            if k + _COMPILED_AHEAD < len(todo):
+                programs.append(background.submit(_build, plan, todo[k + _COMPILED_AHEAD]))
             with jax.enable_x64(True):
-                _run(plan, job, program, report)
+                _run(plan, job, program, report, interrupted)
+            del program
+            if interrupted():
+                background.shutdown(cancel_futures=True)
+                raise KeyboardInterrupt
     return todo
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Note Ctrl-C (and a polite kill) instead of breaking off; gives a function that tells."""
+    seen = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread():
+        yield seen.is_set
+        return
+    before = {number: signal.signal(number, lambda *_: seen.set()) for number in signals}
+    try:
+        yield seen.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _build(plan: Plan, job: Job) -> Program:
@@ -111,13 +139,16 @@ def _is_finished(plan: Plan, job: Job) -> bool:
     return facts["num_iterations"] >= plan.num_iterations
 
 
-def _run(plan: Plan, job: Job, program: Program, report: Report) -> None:
+def _run(
+    plan: Plan, job: Job, program: Program, report: Report, interrupted: Callable[[], bool]
+) -> None:
     """Take one job to the iterations asked for."""
-    scale, started = plan.scale, time.monotonic()
+    scale = plan.scale
     due = np.array(record_iterations(scale.num_iterations))
     carry, records, iteration, earlier = _resume(plan, job, program)
-    saved, first = started, iteration
-    while iteration < plan.num_iterations:
+    saved = started = time.monotonic()
+    first = iteration
+    while iteration < plan.num_iterations and not (interrupted() and records.pieces):
         carry, recorded = program.advance(carry)
         inside = due[(due > iteration) & (due <= iteration + scale.chunk)]
         if len(inside):

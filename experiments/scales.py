@@ -25,6 +25,8 @@ class Scale:
         Whether every grid value of the paper is run, or one in two.
     max_hold
         Iterations after which the weights are released even if the hot-start test has not passed.
+    optimize
+        Whether the compiler takes its time, which a very short run does not repay.
     """
 
     name: str
@@ -34,14 +36,15 @@ class Scale:
     chunk: int
     full_grid: bool
     max_hold: int = 10_000
+    optimize: bool = True
 
 
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale("smoke", (20, 40), 120, 2, 40, full_grid=False, max_hold=90),
+        Scale("smoke", (20, 40), 120, 2, 40, full_grid=False, max_hold=90, optimize=False),
         Scale("small", (100, 500), 5_000, 3, 100, full_grid=False),
-        Scale("paper", (100, 500, 1_000), 200_000, 10, 100, full_grid=True),
+        Scale("paper", (100, 500, 1_000), 200_000, 10, 500, full_grid=True),
     )
 }
 """The scales by name; ``paper`` has the sizes of the paper's appendix."""

@@ -56,7 +56,8 @@ SCHEMAS = {
         ]
     ),
     # passed_at: iteration of the hot start, 0 without one, -1 if still held.
-    # failure: 0, or what coremcmc calls the failure. mean: of the judged parameters.
+    # failure: 0, or what coremcmc calls the first failure, at iteration failed_at.
+    # mean: of the judged parameters, over the latter half of the draws.
     "runs": pa.schema(
         [
             *_RUN,
@@ -65,6 +66,7 @@ SCHEMAS = {
             pa.field("passed_at", pa.int32()),
             pa.field("is_forced", pa.bool_()),
             pa.field("failure", pa.int8()),
+            pa.field("failed_at", pa.int32()),
             pa.field("weights_sum", pa.float64()),
             pa.field("weights_ess", pa.float64()),
             pa.field("mean", pa.list_(pa.float64())),

@@ -112,6 +112,7 @@ def tables_of(
         "passed_at": per_run(passed_at).astype(np.int32),
         "is_forced": per_run(hot_start.is_forced),
         "failure": per_run(carry.failure).astype(np.int8),
+        "failed_at": per_run(carry.failed_at).astype(np.int32),
         "weights_sum": per_run(weights.sum(-1)),
         "weights_ess": per_run(ess),
         "mean": list(per_run(means[-1])),

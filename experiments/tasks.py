@@ -48,8 +48,15 @@ class Task:
         return load_dataset(self.dataset, folder)
 
     def rows(self, dataset: Dataset) -> dict[str, np.ndarray]:
-        """Return the model's columns of a data set."""
-        return {field: dataset.columns[column] for field, column in self.columns.items()}
+        """Return the model's columns of a data set, of the rows that have them all.
+
+        (A cancelled flight has no delay.)
+        """
+        rows = {field: dataset.columns[column] for field, column in self.columns.items()}
+        y = rows.get("y")
+        if y is None or not np.isnan(y).any():
+            return rows
+        return {field: column[~np.isnan(y)] for field, column in rows.items()}
 
     def judge(self, position: dict) -> np.ndarray:
         """Flatten the judged parameters of a position (a mapping of arrays)."""
