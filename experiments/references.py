@@ -132,7 +132,14 @@ def compute_reference(
     return Reference(task.name, dataset.name, dataset.digest, mean, sd, names, provenance)
 
 
-def _sample(task, rows, shapes, quality, seed, progress):
+def _sample(
+    task: Task,
+    rows: dict[str, np.ndarray],
+    shapes: dict,
+    quality: Quality,
+    seed: int,
+    progress: Callable[[str], None],
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """Return mean, sd and what the checks found."""
     sampler, batches = _batches(task, rows, shapes, quality, seed)
     draws = next(batches)

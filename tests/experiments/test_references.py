@@ -14,6 +14,7 @@ from scipy import stats
 import coremcmc
 from coremcmc.kernels import SpikeSlabGibbs
 from coremcmc.target import Target
+from experiments import reference_checks
 from experiments.datasets import Dataset
 from experiments.errors import StudyError
 from experiments.reference_checks import against_authors, diagnose
@@ -62,14 +63,17 @@ def test_numpyro_and_coremcmc_have_the_same_log_density_up_to_a_constant(name):
     model, rows = TASKS[name].model, small_rows(name)
     density = NUMPYRO_MODELS[name](rows, model)
     prepared = model.prepare_rows({field: jnp.asarray(column) for field, column in rows.items()})
-    differences, values = [], []
-    for seed in range(8):
-        position = model.initial_position(jax.random.key(seed), rows)
+
+    @jax.jit
+    def both(key):
+        position = model.initial_position(key, rows)
         if name == "bradley_terry":  # ratings far enough apart for games to matter
             position = {"theta": 300.0 * position["theta"]}
         ours = model.logprior_fn(position) + model.loglikelihood_fn(position, prepared).sum()
-        values.append(float(ours))
-        differences.append(float(log_joint(density, position) - ours))
+        return ours, log_joint(density, position)
+
+    pairs = np.array([both(jax.random.key(seed)) for seed in range(8)])
+    values, differences = pairs[:, 0], pairs[:, 1] - pairs[:, 0]
     assert np.ptp(values) > 1
     assert np.ptp(differences) < 1e-11 * np.max(np.abs(values))
 
@@ -177,16 +181,51 @@ def test_bad_mixing_is_seen():
     assert diagnose(good)["max_sd_error"] == pytest.approx(8000**-0.5, rel=0.2)
 
 
-def test_a_posterior_unlike_the_authors_is_an_error(tmp_path):
-    entry = {"nba": {"mean": [1.0] * 30, "variance": [1.0] * 30}}
-    (tmp_path / "reference_posteriors.json").write_text(json.dumps(entry))
-    mean, sd = np.full(30, 1.04), np.full(30, 0.98)
+def write_authors(folder, **entries):
+    content = {
+        key: {"mean": mean, "variance": variance} for key, (mean, variance) in entries.items()
+    }
+    (folder / "reference_posteriors.json").write_text(json.dumps(content))
+
+
+def test_differences_to_the_authors_are_in_posterior_sds(tmp_path):
+    write_authors(tmp_path, nba=([1.0] * 30, [4.0] * 30))
+    mean, sd = np.full(30, 1.08), np.full(30, 1.96)
     found = against_authors("bradley_terry", "nba", mean, sd, tmp_path)
     assert found == pytest.approx({"max_mean_difference": 0.04, "max_sd_difference": 0.02})
     assert against_authors("bradley_terry", "other", mean, sd, tmp_path) == {}
-    (tmp_path / "reference_posteriors.json").write_text("{}")
+    assert against_authors("bradley_terry", "nba", mean, sd, None) == {}
+    write_authors(tmp_path)
     with pytest.raises(StudyError, match="cannot be compared"):
         against_authors("bradley_terry", "nba", mean, sd, tmp_path)
+
+
+def test_a_posterior_unlike_the_authors_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setitem(reference_checks._AUTHORS, ("gaussian", "small"), "small")
+    dataset = Dataset("small", {"x": np.zeros((99, 1))}, "made up")  # posterior N(0, 0.1²)
+    write_authors(tmp_path, small=([0.004], [0.0102]))
+    found = compute_reference(TASKS["gaussian"], dataset, folder=tmp_path)
+    assert len(found.provenance["checks"]) == 3
+    for wrong in (([0.006], [0.01]), ([0.0], [0.011])):
+        write_authors(tmp_path, small=wrong)
+        with pytest.raises(StudyError, match="differ from the authors'"):
+            compute_reference(TASKS["gaussian"], dataset, folder=tmp_path)
+
+
+def test_draws_are_added_until_the_checks_pass_or_it_is_said_that_they_do_not(monkeypatch):
+    dataset, lines = small_dataset("sparse"), []
+    short = replace(reference_checks.SMOKE, num_sweeps=400, max_rhat=2.0, max_error=0.03)
+    monkeypatch.setitem(reference_checks.QUALITIES, "smoke", replace(short, max_rounds=50))
+    found = compute_reference(
+        TASKS["sparse"], dataset, scale=SCALES["smoke"], progress=lines.append
+    )
+    assert len(lines) > 1
+    assert found.provenance["num_draws"] == 200 * len(lines)
+    assert found.provenance["max_mean_error"] < 0.03
+    assert found.names == ("beta[0]", "beta[1]", "beta[2]", "sigma2")
+    monkeypatch.setitem(reference_checks.QUALITIES, "smoke", replace(short, max_rounds=1))
+    with pytest.raises(StudyError, match=r"--task sparse: 200 draws .* Monte Carlo error"):
+        compute_reference(TASKS["sparse"], dataset, scale=SCALES["smoke"])
 
 
 @pytest.fixture
