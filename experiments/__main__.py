@@ -1,14 +1,17 @@
 """``python -m experiments``: the paper's study from the command line."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-# One thread for XLA on a CPU: its idle workers spin. Set before JAX starts.
-os.environ.setdefault("NPROC", "1")
+# One thread for XLA on a CPU, whose idle workers spin; set before JAX starts. A GPU's compiler
+# makes good use of them.
+if shutil.which("nvidia-smi") is None:
+    os.environ.setdefault("NPROC", "1")
 
 from experiments.errors import StudyError
 from experiments.scales import SCALES, Scale, scale_named, stop_after

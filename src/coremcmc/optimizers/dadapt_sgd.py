@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 __all__ = ["DAdaptSGDState", "dadapt_sgd"]
@@ -34,7 +35,7 @@ class DAdaptSGDState(NamedTuple):
     squared_norms: Float[Array, ""]
 
 
-def dadapt_sgd(d0: float = 1e-6, eps: float = 1e-8) -> optax.GradientTransformation:
+def dadapt_sgd(d0: ArrayLike = 1e-6, eps: float = 1e-8) -> optax.GradientTransformation:
     r"""Gradient descent whose rate is a lower bound on the distance to the solution.
 
     .. math::

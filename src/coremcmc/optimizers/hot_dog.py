@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Int
 
 __all__ = ["HotDogState", "hot_dog"]
@@ -31,7 +32,7 @@ class HotDogState(NamedTuple):
 
 
 def hot_dog(
-    r: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8
+    r: ArrayLike = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8
 ) -> optax.GradientTransformation:
     r"""Gradient descent with nothing to tune, coordinate by coordinate.
 

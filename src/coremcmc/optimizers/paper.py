@@ -4,27 +4,28 @@ from typing import Any
 
 import jax.numpy as jnp
 import optax
+from jax.typing import ArrayLike
 from optax import contrib
 
 __all__ = ["adam", "dadapt_adam", "dog", "dowg", "prodigy"]
 
 
-def adam(learning_rate: float = 1.0) -> optax.GradientTransformation:
+def adam(learning_rate: ArrayLike = 1.0) -> optax.GradientTransformation:
     """ADAM with the rate γ/√t, where t counts the updates."""
     return optax.adam(lambda count: learning_rate / jnp.sqrt(count + 1.0))
 
 
-def dog(r: float = 1e-3) -> optax.GradientTransformation:
+def dog(r: ArrayLike = 1e-3) -> optax.GradientTransformation:
     """DoG: rate max_i ‖w_i − w_0‖ / √(Σ ‖g_i‖²), the first distance being r."""
     return contrib.dog(init_step=("distance", r))
 
 
-def dowg(r: float = 1e-3) -> optax.GradientTransformation:
+def dowg(r: ArrayLike = 1e-3) -> optax.GradientTransformation:
     """DoWG: rate r_t² / √(Σ r_i² ‖g_i‖²) with r_t as in DoG."""
     return contrib.dowg(init_estim_sq_dist=r**2, eps=1e-8)
 
 
-def prodigy(d0: float = 1e-6, period: int = 100) -> optax.GradientTransformation:
+def prodigy(d0: ArrayLike = 1e-6, period: int = 100) -> optax.GradientTransformation:
     """Prodigy (Adam variant) under cosine annealing that restarts every ``period`` updates."""
 
     def annealed(count):
@@ -33,7 +34,7 @@ def prodigy(d0: float = 1e-6, period: int = 100) -> optax.GradientTransformation
     return _ignoring_zero_gradients(contrib.prodigy(annealed, estim_lr0=d0))
 
 
-def dadapt_adam(d0: float = 1e-6) -> optax.GradientTransformation:
+def dadapt_adam(d0: ArrayLike = 1e-6) -> optax.GradientTransformation:
     """D-Adaptation, Adam variant."""
     return _ignoring_zero_gradients(contrib.dadapt_adamw(estim_lr0=d0))
 
