@@ -69,6 +69,7 @@ def write_job(store, task, size, failures=(), num_iterations=None, **facts):
                     "passed_at": passed_at(trial) if config.hot_start else 0,
                     "is_forced": config.hot_start and trial == 2,
                     "failure": 1 if key in failures else 0,
+                    "failed_at": 1 if key in failures else -1,
                     "weights_sum": 1.0,
                     "weights_ess": 1.0,
                     "mean": [0.0],
