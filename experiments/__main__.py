@@ -117,7 +117,9 @@ def reference(
     for chosen in [task_named(name) for name in task or TASKS]:
         dataset = chosen.load(folder)
         typer.echo(f"{chosen.name} on {dataset.origin} …")
-        found = compute_reference(chosen, dataset, scale=sizes, folder=folder)
+        found = compute_reference(
+            chosen, dataset, scale=sizes, folder=folder, progress=typer.echo
+        )
         path = save_reference(found, out or REFERENCES)
         typer.echo(f"  {path.name}: {'; '.join(found.provenance['checks'])}")
 
@@ -185,12 +187,14 @@ def report(
         "figures"
     ),
 ) -> None:
-    """Draw every figure and write one page that shows them all."""
+    """Draw every figure, and write one page that shows them all and the claims' tables."""
+    from experiments.claims import claims_markdown
     from experiments.figures import draw_figures
     from experiments.report import write_page
 
     store = _store(results, scale_named(scale))
     draw_figures(store, out)
+    (out / "claims.md").write_text(claims_markdown(store), encoding="utf-8")
     write_page(store, out, out / "index.html")
     typer.echo(out / "index.html")
 

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from coremcmc.kernels import GaussianExact, HitAndRun, SpikeSlabGibbs
+from coremcmc.kernels.slice_sampling import SliceSampler
 from coremcmc.models import (
     BradleyTerry,
     FunctionModel,
@@ -96,7 +97,9 @@ def test_slice_keeps_a_skewed_density(width):
 def test_without_neals_acceptance_test_doubling_is_wrong(monkeypatch):
     """The test above has the power to see what it is there for."""
     monkeypatch.setattr(
-        HitAndRun, "_reachable", lambda self, on, left, right, t, needed: (t == t, 0.0 * t)
+        SliceSampler,
+        "_reachable",
+        lambda self, line, level, left, right, t, needed: (t == t, 0.0 * t),
     )
     draws = mixture_draws(np.random.default_rng(1), 20_000)
     kernel = HitAndRun(width=0.3, num_passes=2, max_shrinks=127)
