@@ -117,9 +117,7 @@ def reference(
     for chosen in [task_named(name) for name in task or TASKS]:
         dataset = chosen.load(folder)
         typer.echo(f"{chosen.name} on {dataset.origin} …")
-        found = compute_reference(
-            chosen, dataset, scale=sizes, folder=folder, progress=typer.echo
-        )
+        found = compute_reference(chosen, dataset, scale=sizes, folder=folder, progress=typer.echo)
         path = save_reference(found, out or REFERENCES)
         typer.echo(f"  {path.name}: {'; '.join(found.provenance['checks'])}")
 
@@ -141,6 +139,8 @@ def run(
     """Run the jobs that are not finished, from their last checkpoints on."""
     sizes = scale_named(scale)
     stop = stop_after(sizes, iterations)
+    if seed < 0:
+        raise StudyError(f"--seed {seed}: must not be negative.")
     _use_device(device)
     from experiments.progress import progress_bar
     from experiments.references import load_reference
@@ -160,7 +160,11 @@ def run(
             checkpoint_seconds,
             say,
         )
-        done = run_jobs(plan, report)
+        try:
+            done = run_jobs(plan, report)
+        except KeyboardInterrupt:
+            typer.echo("stopped; the same command goes on from here", err=True)
+            raise typer.Exit(130) from None
     typer.echo(f"{len(done)} of {len(jobs)} jobs run, the others were finished: {store.folder}")
 
 
@@ -214,13 +218,10 @@ def _use_device(device: str) -> None:
 def main() -> None:
     """Run a command; bad input ends in one line and status 2."""
     try:
-        app(prog_name="python -m experiments", standalone_mode=False)
+        app(prog_name="python -m experiments")
     except StudyError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("stopped; the same command goes on from here", err=True)
-        sys.exit(130)
 
 
 if __name__ == "__main__":

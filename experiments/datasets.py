@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -52,19 +53,26 @@ def default_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _file(folder: Path | None, name: str) -> dict[str, np.ndarray] | None:
+def _file(folder: Path | None, name: str, keys: tuple[str, ...]) -> dict[str, np.ndarray] | None:
     """Read one of the data files, or return None where it is not there."""
     if folder is None or not (folder / name).is_file():
         return None
     try:
-        with np.load(folder / name, allow_pickle=False) as arrays:
-            return {key: arrays[key] for key in arrays.files if arrays[key].dtype.kind in "biuf"}
-    except (OSError, ValueError) as error:
+        path = folder / name  # opened here, because NumPy does not close a broken archive
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            found = {key: arrays[key] for key in arrays.files if arrays[key].dtype.kind in "biuf"}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise StudyError(f"--data: {folder / name} cannot be read: {error}") from None
+    missing = [key for key in keys if key not in found]
+    if missing:
+        raise StudyError(f"--data: {folder / name} has no array of numbers {missing[0]}.")
+    return found
 
 
-def _required(folder: Path | None, name: str, what: str) -> dict[str, np.ndarray]:
-    arrays = _file(folder, name)
+def _required(
+    folder: Path | None, name: str, keys: tuple[str, ...], what: str
+) -> dict[str, np.ndarray]:
+    arrays = _file(folder, name, keys)
     if arrays is None:
         where = f"{folder} has no {name}" if folder else "no folder of data files is at hand"
         raise StudyError(
@@ -75,20 +83,22 @@ def _required(folder: Path | None, name: str, what: str) -> dict[str, np.ndarray
 
 
 def _bikes(folder: Path | None) -> Dataset:
-    arrays = _required(folder, "bikes.npz", "the bike rentals of the Poisson regression")
+    what = "the bike rentals of the Poisson regression"
+    arrays = _required(folder, "bikes.npz", ("X", "y"), what)
     columns = {"x": arrays["X"], "y": arrays["y"]}
     return Dataset("bikes", columns, "hourly bike rentals (the paper's file)")
 
 
 def _nba(folder: Path | None) -> Dataset:
-    arrays = _required(folder, "nba.npz", "the NBA games of the Bradley-Terry model")
-    columns = {name: arrays[name] for name in ("home", "away", "y")}
+    keys = ("home", "away", "y")
+    arrays = _required(folder, "nba.npz", keys, "the NBA games of the Bradley-Terry model")
+    columns = {name: arrays[name] for name in keys}
     return Dataset("nba", columns, "NBA games 2004-2022 (the paper's file)")
 
 
 def _flights(folder: Path | None) -> Dataset:
     """Return the flights of the data folder, else those that a package carries."""
-    arrays = _file(folder, "flights.npz")
+    arrays = _file(folder, "flights.npz", ("X", "delay", "cancelled"))
     if arrays is not None:
         columns = {"x": arrays["X"], "delay": arrays["delay"], "cancelled": arrays["cancelled"]}
         origin = "US flights with daily weather (the paper's pipeline, other rows)"

@@ -48,6 +48,9 @@ def progress_bar(
                 console.print(f"{job.name}: {iteration:,} iterations, {seconds:.0f} s")
 
         def say(line: str) -> None:
-            progress.console.print(line, style="yellow", highlight=False)
+            # The line as it is: not broken, and no [brackets] taken for colours.
+            progress.console.print(
+                line, style="yellow", highlight=False, markup=False, soft_wrap=True
+            )
 
         yield report, say

@@ -85,6 +85,8 @@ def run_jobs(plan: Plan, report: Report = lambda job, iteration, seconds: None) 
     todo = [job for job in plan.jobs if not _is_finished(plan, job)]
     for job in todo:  # before any long work
         plan.reference(job, job.task.load(plan.data))
+    if todo:
+        plan.store.make()
     with ThreadPoolExecutor(_COMPILED_AHEAD) as background, _interrupts() as interrupted:
         programs = [background.submit(_build, plan, job) for job in todo[:_COMPILED_AHEAD]]
         for k, job in enumerate(todo):
@@ -212,7 +214,7 @@ def _resume(plan: Plan, job: Job, program: Program) -> tuple[Carry, Records, int
     except StudyError as error:
         plan.say(f"{error}; job {job.name} starts anew.")
         arrays = None
-    if arrays is not None and str(arrays["identity"]) != plan.identity(job):
+    if arrays is not None and str(arrays.get("identity")) != plan.identity(job):
         plan.say(f"the checkpoint of {job.name} is of another study; the job starts anew.")
         arrays = None
     if arrays is None:

@@ -16,10 +16,12 @@ old or the new, never half of one. ``job.json`` holds the digests of the three t
 does not match is reported and never read.
 """
 
+import contextlib
 import hashlib
 import json
 import os
-import shutil
+import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +87,8 @@ SCHEMAS = {
 }
 """Columns of the three tables."""
 
+_BEFORE_ANY_JOB = {"references", "study.partial"}  # may lie in a folder that has no study.json yet
+
 
 @dataclass(frozen=True)
 class Job:
@@ -114,7 +118,7 @@ class Store:
         self.folder, self.scale = folder, scale
         header = folder / "study.json"
         if not header.is_file():
-            if folder.is_dir() and any(folder.iterdir()):
+            if folder.is_dir() and {path.name for path in folder.iterdir()} - _BEFORE_ANY_JOB:
                 raise StudyError(
                     f"--results {folder}: not empty, and not a results folder (no study.json). "
                     "Give a new or empty folder."
@@ -145,10 +149,10 @@ class Store:
         path = self.path(job, "job.json")
         if not path.is_file():
             return None
-        facts = self.facts(job)
-        if facts is None or "files" not in facts:
+        files = (self.facts(job) or {}).get("files")
+        if not isinstance(files, dict) or set(files) != {f"{name}.parquet" for name in SCHEMAS}:
             return f"{path} is corrupt"
-        for name, digest in facts["files"].items():
+        for name, digest in files.items():
             table = self.path(job, name)
             if not table.is_file():
                 return f"{table} is missing"
@@ -160,33 +164,34 @@ class Store:
         """Store a job's three tables and what is known about it."""
         self._begin(job)
         files = {}
-        for name, schema in SCHEMAS.items():
-            path = self.path(job, f"{name}.parquet")
-            table = tables[name].cast(schema)
-            partial = path.with_suffix(".partial")
-            pq.write_table(table, partial, compression="zstd", compression_level=12)
-            _publish(partial, path)
-            files[path.name] = _digest(path)
-        _write_json(self.path(job, "job.json"), {"format": FORMAT, "files": files, **facts})
+        with self._writing():
+            for name, schema in SCHEMAS.items():
+                path = self.path(job, f"{name}.parquet")
+                table = tables[name].cast(schema)
+                partial = path.with_suffix(".partial")
+                pq.write_table(table, partial, compression="zstd", compression_level=12)
+                _publish(partial, path)
+                files[path.name] = _digest(path)
+            _write_json(self.path(job, "job.json"), {"format": FORMAT, "files": files, **facts})
 
     def read(self, job: Job, name: str) -> pa.Table:
         """Read one of a job's tables, having checked its digest."""
         problem = self.problem(job)
         if problem:
             raise StudyError(f"{problem}. Run the job again: python -m experiments run.")
-        path = self.path(job, f"{name}.parquet")
-        if not path.is_file():
+        if not self.path(job, "job.json").is_file():  # nothing vouches for the tables
             raise StudyError(f"{self.folder} has no results of the job {job.name}.")
-        return pq.read_table(path, schema=SCHEMAS[name])
+        return pq.read_table(self.path(job, f"{name}.parquet"), schema=SCHEMAS[name])
 
     def save_checkpoint(self, job: Job, arrays: dict[str, np.ndarray]) -> None:
-        """Keep what a job needs to go on, with a digest."""
+        """Keep what a job needs to go on, with checksums."""
         self._begin(job)
         path = self.path(job, "checkpoint.npz")
         partial = path.with_suffix(".partial")
-        with partial.open("wb") as file:
-            np.savez(file, **arrays)
-        _publish(partial, path)
+        with self._writing():
+            with partial.open("wb") as file:
+                np.savez(file, **arrays)
+            _publish(partial, path)
 
     def load_checkpoint(self, job: Job) -> dict[str, np.ndarray] | None:
         """Return what was saved last, or None; a broken file raises StudyError."""
@@ -194,7 +199,10 @@ class Store:
         if not path.is_file():
             return None
         try:
-            # Every member of the archive has a checksum, which reading it verifies.
+            # Reading a member verifies its checksum only if its header asks for all of it.
+            with zipfile.ZipFile(path) as archive:
+                if broken := archive.testzip():
+                    raise ValueError(f"checksum of {broken} differs")
             with np.load(path, allow_pickle=False) as file:
                 return {name: file[name] for name in file.files}
         except Exception as error:
@@ -205,17 +213,29 @@ class Store:
         self.path(job, "checkpoint.npz").unlink(missing_ok=True)
 
     def discard(self, job: Job) -> None:
-        """Forget a job, results and checkpoint."""
-        shutil.rmtree(self.folder / job.name, ignore_errors=True)
+        """Forget a job's results. Its checkpoint has checksums of its own, and stays."""
+        for name in ("job.json", *(f"{name}.parquet" for name in SCHEMAS)):
+            self.path(job, name).unlink(missing_ok=True)
+
+    def make(self) -> None:
+        """Make the folder, and see that it can be written to."""
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            content = {"format": FORMAT, "scale": self.scale.name}
+            _write_json(self.folder / "study.json", content)
 
     def _begin(self, job: Job) -> None:
+        if not (self.folder / "study.json").is_file():
+            self.make()
+        with self._writing():
+            (self.folder / job.name).mkdir(exist_ok=True)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
-            (self.folder / job.name).mkdir(parents=True, exist_ok=True)
+            yield
         except OSError as error:
             raise StudyError(f"--results {self.folder}: cannot write there: {error}") from None
-        header = self.folder / "study.json"
-        if not header.is_file():
-            _write_json(header, {"format": FORMAT, "scale": self.scale.name})
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
