@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["convergence", "to_arviz"]
+__all__ = ["convergence", "pareto_smooth", "to_arviz"]
 
 
 def _import_arviz() -> Any:
@@ -27,10 +27,12 @@ def to_arviz(fit: Any) -> Any:
     """Posterior draws with sample stats, the coreset's weights as constant data, and attributes."""
     posterior = fit.posterior
     kept = next(iter(posterior.values())).shape[1]
+    # Draws at fixed weights were made after the traces.
+    stats = {} if fit.sampled else {"lp": fit.traces["log_potentials"][-kept:].T}
     data = _from_dict(
         {
             "posterior": posterior,
-            "sample_stats": {"lp": fit.traces["log_potentials"][-kept:].T},
+            **({"sample_stats": stats} if stats else {}),
             "constant_data": {
                 "coreset_index": fit.coreset.indices,
                 "coreset_weight": fit.coreset.weights,
@@ -56,3 +58,16 @@ def convergence(draws: np.ndarray) -> tuple[float, float]:
     arviz, data = _import_arviz(), _from_dict({"posterior": {"x": draws}})
     ess, rhat = arviz.ess(data), arviz.rhat(data)
     return float(np.asarray(ess["x"])), float(np.asarray(rhat["x"]))
+
+
+def pareto_smooth(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Pareto-smoothed log importance weights, and the k-hat of their tail."""
+    arviz = _import_arviz()
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        smooth = importlib.import_module("arviz_stats.base").array_stats.psislw
+    else:
+        smooth = arviz.psislw
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the caller judges by k-hat
+        smoothed, k = smooth(log_weights)
+    return np.asarray(smoothed), float(k)

@@ -16,7 +16,7 @@ K          ``num_chains``
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -200,6 +200,12 @@ class Feed(Protocol):
         """Return ``size`` distinct rows, every row of the data equally likely."""
         ...
 
+    def draw(
+        self, rng_key: PRNGKey, iteration: Int[Array, ""], size: int
+    ) -> tuple[Int[Array, " size"], Rows]:
+        """Return the same rows, with their indices before them."""
+        ...
+
 
 @runtime_checkable
 class DataSource(Protocol):
@@ -224,6 +230,10 @@ class DataSource(Protocol):
 
     def abstract_feed(self) -> Feed:
         """Return the same with shapes in place of arrays, to compile before the data are moved."""
+        ...
+
+    def blocks(self, size: int) -> Iterator[tuple[int, Rows]]:
+        """Run through all rows once: (first index, rows) of blocks, the last one shorter."""
         ...
 
     def check(self, model: Model) -> None:

@@ -14,9 +14,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from coremcmc.base import Kernel, KernelState, Model, Position, PRNGKey, Rows, SamplingAlgorithm
-from coremcmc.gradient import kl_gradient
+from coremcmc.control_variates import ControlVariate, controlled_totals, plain_totals
+from coremcmc.gradient import kl_gradient_from_totals
 from coremcmc.hot_start import HotStart, HotStartState
 from coremcmc.kernels import KERNELS
+from coremcmc.kernels.moving import metric_of, move_chains
 from coremcmc.optimizers import OPTIMIZERS, constrained, gated
 from coremcmc.target import Target
 
@@ -51,6 +53,8 @@ class CoresetState(NamedTuple):
         Whether the weights may move yet.
     num_evaluations
         Log density evaluations by all chains so far.
+    metric
+        What a kernel that adapts has learned; None for others.
     """
 
     iteration: Int[Array, ""]
@@ -59,6 +63,7 @@ class CoresetState(NamedTuple):
     chains: KernelState
     hot_start: HotStartState
     num_evaluations: Int[Array, ""]
+    metric: PyTree = None
 
 
 class StepInfo(NamedTuple):
@@ -72,11 +77,19 @@ class StepInfo(NamedTuple):
         Σ_m w_m ℓ_m(θ_k) of each chain after its move.
     failure
         Zero, or an index into :data:`FAILURES`.
+    residual_variance
+        Variance over the chains of Σ_m w_m ℓ_m(θ_k) minus the estimate of Σ_n ℓ_n(θ_k): twice
+        the KL divergence that remains, while it is small, plus the noise of the estimate.
+    control_ratio
+        Variance of what the subsample sums with the control variate over that without; 1
+        where there is none.
     """
 
     gradient_norm: Float[Array, ""]
     log_potentials: Float[Array, " K"]
     failure: Int[Array, ""]
+    residual_variance: Float[Array, ""]
+    control_ratio: Float[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -113,24 +126,39 @@ class CoresetMCMC:
                 else self.hot_start.init(num_chains)
             ),
             num_evaluations=jnp.zeros((), int),
+            metric=metric_of(self.kernel, target, positions),
         )
 
     def step(
-        self, rng_key: PRNGKey, state: CoresetState, subsample: Rows, rows: Rows
+        self,
+        rng_key: PRNGKey,
+        state: CoresetState,
+        subsample: Rows,
+        rows: Rows,
+        control: ControlVariate | None = None,
+        subsample_indices: Int[Array, " S"] | None = None,
     ) -> tuple[CoresetState, StepInfo]:
         """One iteration: the weights first, then the chains, then the hot-start test.
 
-        ``subsample`` and ``rows`` (the coreset's) are as ``model.prepare_rows`` makes them.
+        ``subsample`` and ``rows`` (the coreset's) are as ``model.prepare_rows`` makes them. A
+        control variate also needs the indices of the subsample.
         """
         _require_64_bits()
         chains = state.chains
-        loglikelihood = jax.vmap(self.model.loglikelihood_fn, in_axes=(0, None))
-        gradient = kl_gradient(
-            state.weights,
-            chains.loglikelihoods,
-            loglikelihood(chains.position, subsample).astype(float),
-            self.num_rows,
-        )
+        if control is None or subsample_indices is None:
+            totals = plain_totals(self.model, chains.position, subsample, self.num_rows)
+            control_ratio = jnp.ones(())
+        else:
+            totals, plain, remaining = controlled_totals(
+                self.model,
+                control,
+                chains.position,
+                subsample,
+                control.has_exact(subsample_indices),
+                self.num_rows,
+            )
+            control_ratio = remaining / jnp.where(plain > 0, plain, 1.0)
+        gradient, residual = kl_gradient_from_totals(state.weights, chains.loglikelihoods, totals)
         updates, optimizer_state = self._weight_optimizer.update(
             gradient, state.optimizer_state, state.weights, is_hot=state.hot_start.is_hot
         )
@@ -138,9 +166,15 @@ class CoresetMCMC:
 
         target = Target(self.model, rows, weights)
         num_chains = chains.loglikelihoods.shape[0]
-        keys = jax.random.split(rng_key, num_chains)
-        move = jax.vmap(self.kernel.step, in_axes=(0, 0, None))
-        chains, kernel_info = move(keys, chains, target)
+        metric = state.metric
+        if metric is not None:
+            kernel: Any = self.kernel
+            metric = jax.lax.cond(
+                state.iteration % kernel.refresh == 0,
+                lambda: kernel.adapt(target, chains.position),
+                lambda: state.metric,
+            )
+        chains, kernel_info = move_chains(self.kernel, rng_key, chains, target, metric)
         log_potentials = jax.vmap(target.log_potential)(chains.loglikelihoods)
 
         iteration = state.iteration + 1
@@ -165,8 +199,12 @@ class CoresetMCMC:
             chains,
             hot_start,
             state.num_evaluations + kernel_info.num_evaluations.sum(),
+            metric,
         )
-        return new_state, StepInfo(gradient_norm, log_potentials, failure)
+        residual_variance = jnp.sum(residual * residual) / (num_chains - 1)
+        return new_state, StepInfo(
+            gradient_norm, log_potentials, failure, residual_variance, control_ratio
+        )
 
 
 def _require_64_bits() -> None:

@@ -1,5 +1,6 @@
 """The newcomer's line: a model and data in, a coreset and posterior draws out."""
 
+import dataclasses
 import os
 import warnings
 from pathlib import Path
@@ -7,8 +8,11 @@ from typing import Any
 
 import jax
 
-from coremcmc.base import Model, Position
+from coremcmc.base import DataSource, Model, Position
+from coremcmc.certify_fit import certify_fit
 from coremcmc.data import as_data_source
+from coremcmc.growing import grow
+from coremcmc.guide import consult
 from coremcmc.io import check_writable
 from coremcmc.result import Fit
 from coremcmc.run import Run, save_or_warn
@@ -21,11 +25,11 @@ __all__ = ["fit"]
 def fit(
     model: Model,
     data: Any,
-    coreset_size: int,
+    coreset_size: int | str,
     *,
     seed: int = 0,
     preset: str = "paper",
-    num_iterations: int | None = None,
+    num_iterations: int | str | None = None,
     num_chains: int | None = None,
     subsample_size: int | None = None,
     kernel: Any = None,
@@ -37,6 +41,9 @@ def fit(
     returned_weights: str | None = None,
     max_weight_sum: float | int | None = None,
     thin: int | None = None,
+    control_variate: bool | None = None,
+    num_draws: int | None = None,
+    certificate: bool | None = None,
     checkpoint: str | os.PathLike | None = None,
     checkpoint_every: float | int = 30.0,
     resume: bool = False,
@@ -52,7 +59,8 @@ def fit(
         A mapping of column names to arrays, a tuple of them in the model's order, or a data
         source.
     coreset_size
-        M, how many rows the coreset has.
+        M, how many rows the coreset has; or ``"auto"``: from 100 on, doubled until the
+        certificate says good, up to 12,800.
     seed
         Same seed, same answer.
     preset
@@ -60,7 +68,8 @@ def fit(
         Where the paper leaves a choice, see :class:`coremcmc.HotStart` and
         :func:`coremcmc.hot_dog`.
     num_iterations
-        T.
+        T, or ``"auto"``: until neither the residual nor the posterior mean moves any more, from
+        2,000 iterations to 32,000.
     num_chains
         K, at least 2.
     subsample_size
@@ -78,11 +87,19 @@ def fit(
     initial_positions
         Where the chains start: a position whose leaves have a leading axis of length K.
     returned_weights
-        ``"last"`` or ``"average"``, the mean over the latter half. Both are kept.
+        ``"last"``, ``"average"`` (the mean over the latter half), or ``"auto"``: the average once
+        the residual is flat. Both are kept.
     max_weight_sum
         B, a bound on the sum of the weights.
     thin
         Keep every so many-th iteration; about 2,000 records in all by default.
+    control_variate
+        Whether the gradient uses a Taylor polynomial of the log-likelihood at the mode, which
+        takes most of the noise of subsampling.
+    num_draws
+        Draws of each chain from the finished coreset's posterior, its weights fixed.
+    certificate
+        Whether to judge the result at the end, by one more pass over the data.
     checkpoint
         File to save to every ``checkpoint_every`` seconds and at the end. A fit in itself: see
         :meth:`coremcmc.Fit.load`.
@@ -117,19 +134,78 @@ def fit(
         "returned_weights": returned_weights,
         "max_weight_sum": max_weight_sum,
         "thin": thin,
+        "control_variate": control_variate,
+        "num_draws": num_draws,
+        "certificate": certificate,
     }
+    if isinstance(coreset_size, str):
+        return _grow(
+            model, data, coreset_size, preset, options, seed, path, initial_positions, progress
+        )
     settings = resolve(model, data, coreset_size, preset, options)
     data.check(model)
-    selected = choose_rows(settings, data, int(coreset_size), seed)
     with jax.enable_x64(True):
-        run = Run(model, data, settings, selected, seed, preset, initial_positions, saved)
+        settings, guide = consult(model, data, settings, int(coreset_size), seed)
+        selected = choose_rows(
+            settings, data, int(coreset_size), seed, guide.chosen if guide else None
+        )
+        control, start = None, initial_positions
+        if guide is not None:
+            selected, control, start = guide.begin(
+                model, data, settings, selected, seed, initial_positions
+            )
+        run = Run(model, data, settings, selected, seed, preset, start, saved, control)
         run.train(path, checkpoint_every, progress)
-        result = run.result()
+        result = run.draw(run.result())
+    if settings.certificate:
+        laplace = guide.laplace if guide else None
+        found = certify_fit(result, model, data, laplace)
+        result = dataclasses.replace(result, verdict=found)
     if path is not None:
         save_or_warn(result, path)
     for text in warnings_of(result):
         warnings.warn(text, stacklevel=2)
     return result
+
+
+def _grow(
+    model: Model,
+    data: DataSource,
+    coreset_size: str,
+    preset: str,
+    options: dict[str, Any],
+    seed: int,
+    path: Path | None,
+    initial_positions: Position | None,
+    progress: bool | None,
+) -> Fit:
+    """Fit larger and larger coresets."""
+    if coreset_size != "auto":
+        raise ValueError(f"coreset_size must be a number or 'auto', not {coreset_size!r}.")
+    if path is not None:
+        raise ValueError(
+            "coreset_size='auto' makes several short fits and keeps no checkpoint. Give the size "
+            "that it finds, with the checkpoint."
+        )
+    if not resolve(model, data, 2, preset, options).certificate:
+        raise ValueError(
+            "coreset_size='auto' asks the certificate, which this preset does not make. Pass "
+            "certificate=True, or a size."
+        )
+
+    def fit_of_size(size: int) -> Fit:
+        return fit(
+            model,
+            data,
+            size,
+            seed=seed,
+            preset=preset,
+            initial_positions=initial_positions,
+            progress=progress,
+            **options,
+        )
+
+    return grow(fit_of_size, data.num_rows)
 
 
 def _check_model(model: Any) -> None:

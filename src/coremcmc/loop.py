@@ -16,7 +16,8 @@ from jaxtyping import Array, Float, Int
 
 from coremcmc.averaging import LatterHalf, latter_half_init, latter_half_update
 from coremcmc.base import Feed, Position, PRNGKey, Rows
-from coremcmc.coreset_mcmc import CoresetMCMC, CoresetState
+from coremcmc.control_variates import ControlVariate
+from coremcmc.coreset_mcmc import CoresetMCMC, CoresetState, StepInfo
 
 __all__ = ["LoopState", "Records", "flat_positions", "init_loop", "run_piece"]
 
@@ -57,6 +58,8 @@ class Records(NamedTuple):
     weights_max: Float[Array, " R"]
     weights_num_zero: Int[Array, " R"]
     weights_ess: Float[Array, " R"]
+    residual_variance: Float[Array, " R"]
+    control_ratio: Float[Array, " R"]
 
 
 def flat_positions(positions: Position) -> Float[Array, "K D"]:
@@ -82,6 +85,7 @@ def run_piece(
     feed: Feed,
     stop: Int[Array, ""],
     budget: Int[Array, ""],
+    control: ControlVariate | None = None,
     *,
     subsample_size: int,
     thin: int,
@@ -99,24 +103,29 @@ def run_piece(
         state, _ = carry
         iteration = state.coreset.iteration
         key_move, key_subsample = jax.random.split(jax.random.fold_in(rng_key, iteration))
-        subsample = feed.subsample(key_subsample, iteration, subsample_size)
+        indices, subsample = feed.draw(key_subsample, iteration, subsample_size)
         coreset, info = algorithm.step(
-            key_move, state.coreset, algorithm.model.prepare_rows(subsample), rows
+            key_move,
+            state.coreset,
+            algorithm.model.prepare_rows(subsample),
+            rows,
+            control,
+            indices,
         )
         centre = flat_positions(coreset.chains.position).mean(axis=0)
         average = latter_half_update(state.average, coreset.weights, coreset.iteration)
         new = LoopState(coreset, average, state.position_sum + centre, info.failure)
-        return new, (info.gradient_norm, info.log_potentials)
+        return new, info
 
-    def record_of(state: LoopState, gradient_norm: Array, log_potentials: Array) -> Records:
+    def record_of(state: LoopState, info: StepInfo) -> Records:
         coreset = state.coreset
         weights = coreset.weights
         return Records(
             iteration=coreset.iteration,
             positions=flat_positions(coreset.chains.position),
             position_sum=state.position_sum,
-            log_potentials=log_potentials,
-            gradient_norm=gradient_norm,
+            log_potentials=info.log_potentials,
+            gradient_norm=info.gradient_norm,
             hot_start_statistic=coreset.hot_start.statistic,
             is_hot=coreset.hot_start.is_hot.astype(int),
             num_evaluations=coreset.num_evaluations,
@@ -124,6 +133,8 @@ def run_piece(
             weights_max=weights.max(),
             weights_num_zero=(weights == 0).sum(),
             weights_ess=jnp.square(weights.sum()) / jnp.square(weights).sum(),
+            residual_variance=info.residual_variance,
+            control_ratio=info.control_ratio,
         )
 
     def advance(carry):
@@ -134,14 +145,13 @@ def run_piece(
         def unfinished(inner):
             return (inner[0].coreset.iteration < until) & (inner[0].failure == 0)
 
-        nothing = (jnp.zeros(()), jnp.zeros(num_chains))
         state, info = jax.lax.while_loop(unfinished, iterate, (state, nothing))
         # Written in any case, and overwritten by the next where it is not due.
         write = functools.partial(jax.lax.dynamic_update_index_in_dim, index=count, axis=0)
-        records = jax.tree.map(write, records, record_of(state, *info))
+        records = jax.tree.map(write, records, record_of(state, info))
         iteration = state.coreset.iteration
         due = ((iteration % thin == 0) | (iteration == stop)) & (state.failure == 0)
-        return state, records, count + due, info[0]
+        return state, records, count + due, info.gradient_norm
 
     def more(carry):
         state, _, count, _ = carry
@@ -149,7 +159,9 @@ def run_piece(
         return unfinished & (count < capacity)
 
     num_chains = state.coreset.chains.loglikelihoods.shape[0]
-    shapes = jax.eval_shape(record_of, state, jnp.zeros(()), jnp.zeros(num_chains))
+    zero = jnp.zeros(())
+    nothing = StepInfo(zero, jnp.zeros(num_chains), jnp.zeros((), int), zero, zero)
+    shapes = jax.eval_shape(record_of, state, nothing)
     buffers = jax.tree.map(lambda s: jnp.zeros((capacity, *s.shape), s.dtype), shapes)
     start = (state, buffers, jnp.zeros((), int), jnp.zeros(()))
     return jax.lax.while_loop(more, advance, start)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coremcmc.certificate import Certificate
 from coremcmc.diagnostics import average_squared_z, coordinate_names, latter_half_means
 from coremcmc.io import check_writable, read_archive, write_archive
 
@@ -81,9 +82,15 @@ class Fit:
     iteration
         How many iterations were done.
     stopped
-        Why the run ended: ``"finished"`` or ``"interrupted"``, or ``"running"`` in a checkpoint.
+        Why the run ended: ``"finished"``, ``"settled"`` (``num_iterations="auto"`` saw nothing
+        change any more), ``"interrupted"``, or ``"running"`` in a checkpoint.
     seconds
         Wall time of all the run's pieces.
+    sampled, sampled_positions
+        Draws made after the training, the returned weights being fixed, in the forms of ``draws``
+        and ``positions``; empty where none were asked for.
+    verdict
+        The certificate that the fit made, or None; see :meth:`certificate`.
     """
 
     coreset: Coreset
@@ -97,6 +104,9 @@ class Fit:
     stopped: str
     seconds: float
     state: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+    sampled: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+    sampled_positions: np.ndarray = field(repr=False, default_factory=lambda: np.zeros((0, 0, 0)))
+    verdict: Certificate | None = field(repr=False, default=None)
 
     # -- judging ------------------------------------------------------------------------------
 
@@ -107,11 +117,14 @@ class Fit:
 
     @property
     def posterior(self) -> dict[str, np.ndarray]:
-        """The latter half of the draws.
+        """Draws from the coreset posterior: chains × draws × shape.
 
-        They were made while the weights moved, as in the paper: their mean is a good one, their
-        spread includes that of the weights.
+        Those at fixed weights where there are such; else the latter half of those made while the
+        weights moved, as in the paper: their mean is a good one, their spread includes that of
+        the weights.
         """
+        if self.sampled:
+            return self.sampled
         start = len(self.positions) // 2
         return {name: values[:, start:] for name, values in self.draws.items()}
 
@@ -123,7 +136,10 @@ class Fit:
         return latter_half_means(self.traces["iteration"], self.traces["position_sum"])
 
     def squared_z(self, mean: Any, sd: Any, *, trace: bool = False) -> Any:
-        """Average squared z-score of the running mean against a reference posterior.
+        """Average squared z-score of the posterior mean against a reference posterior.
+
+        The mean is that of the draws at fixed weights; where there are none, and in a trace, the
+        running mean of the training.
 
         Parameters
         ----------
@@ -135,8 +151,10 @@ class Fit:
             Whether to return a value for each record, not for the last only.
         """
         columns, mean, sd = self._align(mean, sd)
-        z = average_squared_z(self.running_mean()[:, columns], mean, sd)
-        return z if trace else float(z[-1])
+        if trace or not self.sampled:
+            z = average_squared_z(self.running_mean()[:, columns], mean, sd)
+            return z if trace else float(z[-1])
+        return float(average_squared_z(self.sampled_positions.mean((0, 1))[columns], mean, sd))
 
     def _align(self, mean: Any, sd: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not isinstance(mean, Mapping):
@@ -165,6 +183,23 @@ class Fit:
                 )
         flat = [np.concatenate([np.ravel(x[name]) for name in mean]) for x in (mean, sd)]
         return np.concatenate(columns), flat[0], flat[1]
+
+    def certificate(self, model: Any = None, data: Any = None) -> Certificate:
+        """How far the coreset posterior is from the full posterior, and a verdict in words.
+
+        Returns the certificate that the fit made. Where it made none (``preset="paper"``), give
+        the model and the data: that costs one pass over them.
+        """
+        if model is not None and data is not None:
+            from coremcmc.certify_fit import certify_fit
+
+            return certify_fit(self, model, data)
+        if self.verdict is None:
+            raise ValueError(
+                "this fit made no certificate. Give the model and the data: "
+                "fit.certificate(model, data)."
+            )
+        return self.verdict
 
     # -- showing ------------------------------------------------------------------------------
 
@@ -204,8 +239,11 @@ class Fit:
             "seconds": self.seconds,
             "average_start": self.coreset.average_start,
             "num_rows": self.coreset.num_rows,
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }
         arrays = {"positions": self.positions, **_prefixed("draws", self.draws)}
+        arrays |= {"sampled_positions": self.sampled_positions}
+        arrays |= _prefixed("sampled", self.sampled)
         arrays |= _prefixed("traces", self.traces) | _prefixed("rows", self.coreset.rows)
         for name in ("indices", "weights", "weights_last", "weights_average"):
             arrays[f"coreset/{name}"] = getattr(self.coreset, name)
@@ -234,6 +272,9 @@ class Fit:
             stopped=meta["stopped"],
             seconds=meta["seconds"],
             state=_unprefixed("state", arrays),
+            sampled=_unprefixed("sampled", arrays),
+            sampled_positions=arrays["sampled_positions"],
+            verdict=None if meta["verdict"] is None else Certificate.from_dict(meta["verdict"]),
         )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import dataclasses
 import importlib.metadata
 import time
 import warnings
@@ -16,15 +17,19 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from coremcmc.base import DataSource, Feed, Model, Position, named_leaves
+from coremcmc.control_variates import ControlVariate
 from coremcmc.coreset_mcmc import FAILURES, CoresetMCMC
 from coremcmc.identity import describe
 from coremcmc.io import pack_tree, unpack_tree
 from coremcmc.loop import LoopState, Records, run_piece
 from coremcmc.progress import ProgressBar, interrupts
 from coremcmc.result import Coreset, Fit
+from coremcmc.sampling import sample_target
 from coremcmc.selection import Selected
 from coremcmc.settings import Settings
 from coremcmc.start import begin
+from coremcmc.stopping import check_iterations, settled
+from coremcmc.target import Target
 from coremcmc.version import __version__
 
 __all__ = ["FitError", "Run", "save_or_warn"]
@@ -33,6 +38,7 @@ _CAPACITY = 256  # records that one piece of the loop can hold,
 _CAPACITY_NUMBERS = 1 << 22  # or fewer, where positions are large
 _LARGE_DATA = 100_000_000  # bytes
 _FIRST_BUDGET = 32  # iterations of the first piece
+_WARMUP = 200  # steps of the kernel before draws at fixed weights are kept
 _PIECE_SECONDS = 0.5  # how long a piece should take: the latency of Ctrl-C and of the bar
 
 
@@ -66,8 +72,10 @@ class Run:
         preset: str,
         initial_positions: Position | None = None,
         saved: Fit | None = None,
+        control: ControlVariate | None = None,
     ):
         self.data, self.settings, self.selected = data, settings, selected
+        self.control = control
         self.config: dict[str, Any] = {
             "model": model.describe(),
             "data": data.fingerprint(),
@@ -129,14 +137,18 @@ class Run:
     def train(self, path: Path | None, every: float | int, progress: bool | None) -> None:
         """Run to the end, to Ctrl-C, or to a failure."""
         total = self.settings.num_iterations
+        checks = check_iterations(total) if self.settings.stops_early else []
         self._compile_before_large_data()
         feed = self.data.feed()
         saved_at = time.monotonic()
         budget = _FIRST_BUDGET
         with interrupts() as interrupt, ProgressBar(total, self.iteration, progress) as bar:
             while self.iteration < total and not interrupt.requested:
+                if self.iteration in checks and self._has_settled():
+                    break
                 began = time.monotonic()
-                budget, gradient_norm = self._piece(feed, budget)
+                until = min([c for c in checks if c > self.iteration], default=total)
+                budget, gradient_norm = self._piece(feed, budget, until - self.iteration)
                 if int(self.state.failure):
                     self._fail(path)
                 hot_start = self.state.coreset.hot_start
@@ -146,7 +158,16 @@ class Run:
                 if path is not None and time.monotonic() - saved_at > every:
                     save_or_warn(self.result(), path)
                     saved_at = time.monotonic()
-        self.stopped = "finished" if self.iteration >= total else "interrupted"
+        if interrupt.requested and self.iteration < total:
+            self.stopped = "interrupted"
+        else:
+            self.stopped = "finished" if self.iteration >= total else "settled"
+
+    def _has_settled(self) -> bool:
+        """Whether more iterations would change little, judged at a fixed iteration."""
+        records = _concatenate(self.records, self.state)
+        found = settled(records.residual_variance, records.positions)
+        return found.is_flat and found.is_still
 
     def _arguments(self, feed: Feed, budget: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of the compiled loop."""
@@ -158,7 +179,7 @@ class Run:
             "capacity": max(1, min(_CAPACITY, _CAPACITY_NUMBERS // numbers)),
         }
         arguments = (self.algorithm, self.key, self.state, self.rows, feed, stop)
-        return (*arguments, jnp.asarray(budget)), options
+        return (*arguments, jnp.asarray(budget), self.control), options
 
     def _compile_before_large_data(self) -> None:
         """Compile, and give the compiler's memory back, before a copy of large data is made.
@@ -173,11 +194,11 @@ class Run:
             with contextlib.suppress(OSError, AttributeError, TypeError):  # where there is glibc
                 ctypes.CDLL(None).malloc_trim(0)
 
-    def _piece(self, feed: Feed, budget: int) -> tuple[int, float]:
+    def _piece(self, feed: Feed, budget: int, most: int) -> tuple[int, float]:
         """Run so many iterations; return how many to run next, and the last gradient norm."""
         began, first = time.monotonic(), self.iteration
         self._good_state = self.state
-        arguments, options = self._arguments(feed, budget)
+        arguments, options = self._arguments(feed, min(budget, most))
         self.state, buffer, count, gradient_norm = run_piece(*arguments, **options)
         if not int(self.state.failure):
             # Cut on the host: on the device every new length would be a new program.
@@ -188,6 +209,22 @@ class Run:
         done, spent = self.iteration - first, time.monotonic() - began
         fitting = done * _PIECE_SECONDS / max(spent, 1e-6)
         return int(np.clip(fitting, 1, 4 * budget)), float(gradient_norm)
+
+    def draw(self, fit: Fit) -> Fit:
+        """Draw from the posterior of the returned coreset, its weights fixed."""
+        if not self.settings.num_draws:
+            return fit
+        algorithm = self.algorithm
+        draws, _ = sample_target(
+            algorithm.kernel,
+            jax.random.fold_in(self.key, 2**31),
+            Target(algorithm.model, self.rows, jnp.asarray(fit.coreset.weights)),
+            self.state.coreset.chains.position,
+            num_draws=self.settings.num_draws,
+            num_warmup=_WARMUP,
+        )
+        named = {k: np.swapaxes(np.asarray(x), 0, 1) for k, x in self._constrain(draws).items()}
+        return dataclasses.replace(fit, sampled_positions=np.asarray(draws), sampled=named)
 
     def _fail(self, path: Path | None) -> None:
         """Save the last good state, then raise."""
@@ -206,7 +243,10 @@ class Run:
         last = coreset_state.weights
         averaged = self.iteration - int(average.older_start)
         mean = average.older_sum / averaged if averaged else last
+        records = _concatenate(self.records, state)
         use_average = self.settings.returned_weights == "average"
+        if self.settings.returned_weights == "auto":
+            use_average = settled(records.residual_variance, records.positions).is_flat
         coreset = Coreset(
             indices=self.selected.indices,
             weights=mean if use_average else last,
@@ -217,7 +257,7 @@ class Run:
             num_rows=self.data.num_rows,
         )
         shapes = {name: x.shape for name, x in _named(self._first_position, "position").items()}
-        traces = _concatenate(self.records, state)._asdict()
+        traces = records._asdict()
         return Fit(
             coreset=coreset,
             positions=traces.pop("positions"),

@@ -14,6 +14,7 @@ from coremcmc.identity import describe
 from coremcmc.kernels import KERNELS
 from coremcmc.optimizers import OPTIMIZERS
 from coremcmc.selection import Selected, Selection, Uniform
+from coremcmc.stopping import LONGEST
 
 __all__ = [
     "PRESETS",
@@ -34,7 +35,7 @@ class Settings:
     2,000 records in all; for ``hot_start`` it means no test.
     """
 
-    num_iterations: int = 200_000
+    num_iterations: Any = 200_000
     num_chains: int = 2
     subsample_size: int | None = None
     kernel: Any = None
@@ -45,6 +46,31 @@ class Settings:
     returned_weights: str = "last"
     max_weight_sum: float | int | None = None
     thin: int | None = None
+    control_variate: bool = False
+    stops_early: bool = False
+    num_draws: int = 0
+    certificate: bool = False
+
+    @property
+    def is_guided(self) -> bool:
+        """Whether passes over the data come before training."""
+        return (
+            self.control_variate
+            or _is(self.selection, "informed")
+            or _is(self.initial_weights, "least_squares")
+        )
+
+    def without_guide(self) -> "Settings":
+        """Return the settings for a model whose posterior has no mode to be found."""
+        return dataclasses.replace(
+            self,
+            control_variate=False,
+            selection="uniform" if _is(self.selection, "informed") else self.selection,
+            initial_weights=(
+                "selection" if _is(self.initial_weights, "least_squares") else self.initial_weights
+            ),
+            kernel=None if _is(self.kernel, "whitened_hmc") else self.kernel,
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for files and messages."""
@@ -77,7 +103,25 @@ class Settings:
         return optimizer
 
 
-PRESETS = {"paper": Settings()}
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, str) and value == name
+
+
+PRESETS = {
+    "default": Settings(
+        num_iterations="auto",
+        num_chains=8,
+        subsample_size=200,
+        kernel="whitened_hmc",
+        selection="informed",
+        initial_weights="least_squares",
+        returned_weights="auto",
+        control_variate=True,
+        num_draws=1_000,
+        certificate=True,
+    ),
+    "paper": Settings(),
+}
 """Settings by name; ``fit(preset=…)``."""
 
 
@@ -96,36 +140,56 @@ def resolve(
 
     num_rows = data.num_rows
     coreset_size = _count("coreset_size", coreset_size, 2, num_rows, "the number of rows of data")
+    if not model.is_continuous and "kernel" not in options:
+        settings = settings.without_guide()
     subsample_size = coreset_size if settings.subsample_size is None else settings.subsample_size
-    num_iterations = _count("num_iterations", settings.num_iterations, 1, 2**53)
+    if "subsample_size" not in options:
+        subsample_size = min(subsample_size, num_rows)
+    stops_early = _is(settings.num_iterations, "auto")
+    num_iterations = LONGEST if stops_early else settings.num_iterations
+    num_iterations = _count("num_iterations", num_iterations, 1, 2**53)
     thin = settings.thin
     if thin is None:
         thin = math.ceil(num_iterations / _MAX_RECORDS)
     bound = settings.max_weight_sum
     if bound is not None:
         bound = _positive("max_weight_sum", bound)
-    if settings.returned_weights not in ("last", "average"):
+    if settings.returned_weights not in ("last", "average", "auto"):
         raise ValueError(
-            f"returned_weights must be 'last' or 'average', not {settings.returned_weights!r}."
+            "returned_weights must be 'last', 'average' or 'auto', not "
+            f"{settings.returned_weights!r}."
         )
     settings = dataclasses.replace(
         settings,
         num_iterations=num_iterations,
+        stops_early=stops_early,
         num_chains=_count("num_chains", settings.num_chains, 2, 10_000),
         subsample_size=_count(
             "subsample_size", subsample_size, 1, num_rows, "the number of rows of data"
         ),
         thin=_count("thin", thin, 1, num_iterations, "num_iterations"),
         max_weight_sum=bound,
+        num_draws=_count("num_draws", settings.num_draws, 0, 10**9),
     )
     settings.make_kernel(model)
     settings.make_optimizer()
     return settings
 
 
-def choose_rows(settings: Settings, data: DataSource, coreset_size: int, seed: int) -> Selected:
-    """Choose the coreset's rows and their initial weights."""
+def choose_rows(
+    settings: Settings,
+    data: DataSource,
+    coreset_size: int,
+    seed: int,
+    informed: Selected | None = None,
+) -> Selected:
+    """Choose the coreset's rows and their initial weights.
+
+    ``informed`` is what the passes over the data have chosen, for ``selection="informed"``.
+    """
     selection = settings.selection
+    if _is(selection, "informed") and informed is not None:
+        return informed._replace(weights=_initial_weights(settings, informed, data.num_rows))
     if isinstance(selection, str):
         selection = _lookup("selection", selection, {"uniform": Uniform})()
     if isinstance(selection, list) or hasattr(selection, "__array__"):
@@ -143,10 +207,11 @@ def choose_rows(settings: Settings, data: DataSource, coreset_size: int, seed: i
 def _initial_weights(settings: Settings, selected: Selected, num_rows: int) -> np.ndarray:
     given, size = settings.initial_weights, len(selected.indices)
     if isinstance(given, str):
-        if given not in ("uniform", "selection"):
+        if given not in ("uniform", "selection", "least_squares"):
             raise ValueError(
                 "initial_weights must be 'uniform' (N/M each), 'selection' (what the selection "
-                f"gives) or an array, not {given!r}."
+                "gives), 'least_squares' (fitted at the mode) or an array, not "
+                f"{given!r}."
             )
         weights = np.full(size, num_rows / size) if given == "uniform" else selected.weights
     else:

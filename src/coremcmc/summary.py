@@ -33,6 +33,7 @@ def summarize(fit: Any) -> str:
         f"hot start    {hot_text}",
         f"weights      {settings['returned_weights']}; effective number of rows "
         f"{_effective_rows(fit.coreset.weights):,.0f}",
+        *([] if fit.verdict is None else [str(fit.verdict)]),
         "",
         *_table(fit.posterior),
     ]

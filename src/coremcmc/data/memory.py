@@ -30,10 +30,17 @@ class MemoryFeed:
 
     def subsample(self, rng_key: PRNGKey, iteration: Int[Array, ""], size: int) -> Rows:
         """``size`` distinct rows, fresh at every iteration."""
+        return self.draw(rng_key, iteration, size)[1]
+
+    def draw(
+        self, rng_key: PRNGKey, iteration: Int[Array, ""], size: int
+    ) -> tuple[Int[Array, " {size}"], Rows]:
+        """Return the same rows with their indices."""
         # The barrier keeps the compiler from computing the indices anew for every element that
         # is gathered, which also took some versions for ever to compile.
         indices = jax.lax.optimization_barrier(distinct_indices(rng_key, size, self.num_rows))
-        return jax.tree.map(lambda x: x.at[indices].get(mode="promise_in_bounds"), self.rows)
+        rows = jax.tree.map(lambda x: x.at[indices].get(mode="promise_in_bounds"), self.rows)
+        return indices, rows
 
 
 class MemoryData:
@@ -89,10 +96,10 @@ class MemoryData:
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.rows)
         return MemoryFeed(shapes, self.num_rows)
 
-    def blocks(self) -> Iterator[tuple[int, Rows]]:
+    def blocks(self, size: int = _BLOCK_ROWS) -> Iterator[tuple[int, Rows]]:
         """Run through the rows once: (first index, rows) of consecutive blocks, tail included."""
-        for start in range(0, self.num_rows, _BLOCK_ROWS):
-            yield start, jax.tree.map(lambda x, s=start: x[s : s + _BLOCK_ROWS], self.rows)
+        for start in range(0, self.num_rows, size):
+            yield start, jax.tree.map(lambda x, s=start: x[s : s + size], self.rows)
 
     def check(self, model: Model) -> None:
         """Finite everywhere, and of the model's kind; in blocks, so that no copy is made."""

@@ -1,0 +1,221 @@
+"""How far the coreset posterior is from the full posterior, without having the latter.
+
+Draws θ_j of the coreset posterior π_w and the exact sums Σ_n ℓ_n(θ_j) tell: the log ratio of the
+two posteriors is, up to a constant, e_j = Σ_n ℓ_n(θ_j) − Σ_m w_m ℓ_m(θ_j). Its variance is twice
+KL(π_w ‖ π) while that is small, no direction of θ has its mean off by more than its square root
+(in standard deviations), and weights ∝ exp(e_j) correct means and standard deviations.
+
+What lies where π_w never goes is not seen by any of this, so other modes are searched for.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from coremcmc.arviz_bridge import pareto_smooth
+from coremcmc.base import DataSource, Model, Position, Rows
+from coremcmc.data.passes import full_pass
+from coremcmc.derivatives import SumOfLogLikelihoods
+from coremcmc.other_modes import unvisited_mode
+from coremcmc.target import Target
+
+__all__ = ["Certificate", "certify"]
+
+_NUM_DRAWS = 400
+_GOOD, _USABLE = "good", "usable"
+_LIMITS = {  # average squared z-score, largest |log sd ratio|, Pareto k-hat
+    _GOOD: (0.02, np.log(1.15), 0.7),
+    _USABLE: (0.25, np.log(1.5), 1.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """The verdict on a coreset, and what it rests on.
+
+    Attributes
+    ----------
+    verdict
+        ``"good"``, ``"usable"`` or ``"poor"``.
+    reasons
+        In words, with what to do.
+    residual_variance
+        Variance of the log ratio of the two posteriors over the coreset posterior.
+    pareto_k
+        k-hat of the importance weights; above 0.7 the corrections are not to be relied on.
+    names
+        Of the coordinates below.
+    mean, sd
+        Of the coreset posterior.
+    corrected_mean, corrected_sd
+        By importance weights, toward the full posterior.
+    laplace_mean, laplace_sd
+        What the Gaussian at the mode says, where there is one.
+    num_draws
+        J.
+    """
+
+    verdict: str
+    reasons: list[str]
+    residual_variance: float
+    pareto_k: float
+    names: list[str]
+    mean: np.ndarray
+    sd: np.ndarray
+    corrected_mean: np.ndarray
+    corrected_sd: np.ndarray
+    laplace_mean: np.ndarray | None = None
+    laplace_sd: np.ndarray | None = None
+    num_draws: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for a file."""
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Certificate":
+        """Rebuild from what :meth:`to_dict` returned."""
+        arrays = ("mean", "sd", "corrected_mean", "corrected_sd", "laplace_mean", "laplace_sd")
+        found: dict[str, Any] = dict(values)
+        for name in arrays:
+            found[name] = None if values[name] is None else np.array(values[name])
+        return cls(**found)
+
+    @property
+    def kl(self) -> float:
+        """KL(π_w ‖ π) that the residual variance implies while it is small."""
+        return 0.5 * self.residual_variance
+
+    @property
+    def shift(self) -> np.ndarray:
+        """Corrected minus coreset mean, in standard deviations."""
+        return (self.corrected_mean - self.mean) / self.corrected_sd
+
+    @property
+    def squared_z(self) -> float:
+        """Average squared shift: an estimate of the coreset's error."""
+        return float(np.mean(np.square(self.shift)))
+
+    @property
+    def sd_ratio(self) -> np.ndarray:
+        """Coreset over corrected standard deviation."""
+        return self.sd / self.corrected_sd
+
+    def __str__(self) -> str:
+        lines = [
+            f"certificate  {self.verdict}: " + " ".join(self.reasons),
+            f"             residual variance {self.residual_variance:.3g}, Pareto k "
+            f"{self.pareto_k:.2f} ({self.num_draws} draws)",
+        ]
+        if self.pareto_k <= _LIMITS[_GOOD][2]:
+            low, high = self.sd_ratio.min(), self.sd_ratio.max()
+            lines[-1] += (
+                f"; against the corrected values: squared z {self.squared_z:.2g}, "
+                f"sds {low:.2f} to {high:.2f}"
+            )
+        return "\n".join(lines)
+
+
+def certify(
+    model: Model,
+    data: DataSource,
+    stored_rows: Rows,
+    weights: np.ndarray,
+    positions: np.ndarray,
+    like: Position,
+    names: list[str],
+    laplace: Any = None,
+) -> Certificate:
+    """Judge a coreset by draws of its posterior and one full pass. Call it in 64-bit mode.
+
+    Parameters
+    ----------
+    positions
+        Draws from the coreset posterior: draws × chains × coordinates.
+    like
+        A position, for its structure.
+    laplace
+        The Laplace approximation, if there is one.
+    """
+    flat = positions.reshape(-1, positions.shape[-1])
+    chosen = flat[np.linspace(0, len(flat) - 1, min(_NUM_DRAWS, len(flat))).astype(int)]
+    unravel = ravel_pytree(like)[1]
+    draws = jax.vmap(unravel)(jnp.asarray(chosen))
+    totals = full_pass(data, SumOfLogLikelihoods(model), draws)
+    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+    potentials = _potentials(Target(model, rows, jnp.asarray(weights)), draws)
+    log_ratio = np.asarray(totals) - np.asarray(potentials)
+    log_ratio = log_ratio - log_ratio.mean()
+    log_weights, pareto_k = pareto_smooth(log_ratio)
+    importance = np.exp(log_weights - log_weights.max())
+    importance /= importance.sum()
+    mean, sd = flat.mean(axis=0), flat.std(axis=0, ddof=1)
+    # Corrections are differences within the same draws, so that their noise is not counted.
+    own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
+    weighted_mean = importance @ chosen
+    weighted_sd = np.sqrt(importance @ np.square(chosen - weighted_mean))
+    corrected_mean = mean + (weighted_mean - own_mean)
+    corrected_sd = sd * weighted_sd / np.where(own_sd > 0, own_sd, 1.0)
+    corrected_sd = np.where(corrected_sd > 0, corrected_sd, np.finfo(float).tiny)
+    found = Certificate(
+        "",
+        [],
+        float(np.var(log_ratio, ddof=1)),
+        float(pareto_k),
+        names,
+        mean,
+        sd,
+        corrected_mean,
+        corrected_sd,
+        None if laplace is None else laplace.mean,
+        None if laplace is None else laplace.sd,
+        len(chosen),
+    )
+    other_mode = unvisited_mode(model, stored_rows, weights, flat)
+    verdict, reasons = _judge(found, other_mode)
+    return dataclasses.replace(found, verdict=verdict, reasons=reasons)
+
+
+@jax.jit
+def _potentials(target: Target, draws: Position) -> Any:
+    return jax.lax.map(
+        lambda position: target.log_potential(target.loglikelihoods(position)), draws
+    )
+
+
+def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list[str]]:
+    """Compare with the limits; say what is wrong, and what to do."""
+    if other_mode is not None:
+        place = np.array2string(other_mode[:4], precision=3)
+        return "poor", [
+            f"the posterior has another mode, at {place}{' …' if len(other_mode) > 4 else ''}, "
+            "that no chain has visited. A coreset fitted around one mode does not know the other."
+        ]
+    reliable = found.pareto_k <= _LIMITS[_GOOD][2]
+    # Where the weights are too uneven to correct by, the bound by the residual stands in.
+    error = found.squared_z if reliable else found.residual_variance / len(found.mean)
+    ratio = np.maximum(found.sd_ratio, 1e-12)
+    spread = float(np.max(np.abs(np.log(ratio)))) if reliable else 0.0
+    verdict = "poor"
+    for name, (most_error, most_spread, most_k) in reversed(_LIMITS.items()):
+        if error <= most_error and spread <= most_spread and found.pareto_k <= most_k:
+            verdict = name
+    if verdict == _GOOD:
+        return verdict, ["means and spreads agree with the full posterior's as far as can be seen."]
+    most_error, most_spread, most_k = _LIMITS[_USABLE if verdict == "poor" else _GOOD]
+    reasons = []
+    if error > most_error:
+        how = "about" if reliable else "up to"
+        reasons.append(f"means are off by {how} {np.sqrt(error):.2g} posterior sds.")
+    if spread > most_spread:
+        reasons.append(f"sds are off by up to a factor of {np.exp(spread):.2g}.")
+    if found.pareto_k > most_k:
+        reasons.append("the importance weights are too uneven to correct it.")
+    otherwise = "use the corrected values" if reliable else "train longer (num_iterations)"
+    reasons.append(f"Raise coreset_size, or {otherwise}.")
+    return verdict, reasons

@@ -1,0 +1,31 @@
+"""The certificate of a fit."""
+
+from typing import Any
+
+import jax
+
+from coremcmc.base import Model
+from coremcmc.certificate import Certificate, certify
+from coremcmc.data import as_data_source
+from coremcmc.result import Fit
+
+__all__ = ["certify_fit"]
+
+
+def certify_fit(fit: Fit, model: Model, data: Any, laplace: Any = None) -> Certificate:
+    """Judge a fit by its draws and one pass over the data that it was made from."""
+    source = as_data_source(data, model)
+    if source.num_rows != fit.coreset.num_rows:
+        raise ValueError(
+            f"data has {source.num_rows:,} rows, but the fit was made from "
+            f"{fit.coreset.num_rows:,}."
+        )
+    draws = fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
+    with jax.enable_x64(True):
+        rows = source.take(fit.coreset.indices)
+        prepared = jax.eval_shape(model.prepare_rows, rows)
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        like = jax.eval_shape(model.initial_position, key, prepared)
+        zeros = jax.tree.map(lambda x: jax.numpy.zeros(x.shape), like)
+        names = fit.position_names
+        return certify(model, source, rows, fit.coreset.weights, draws, zeros, names, laplace)

@@ -1,0 +1,87 @@
+"""Full passes over the data: a sum over all rows, block by block.
+
+Nothing larger than a block is ever held, whatever the function computes for each row.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from coremcmc.base import DataSource
+
+__all__ = ["full_pass"]
+
+_BLOCK_ROWS = 1 << 14
+
+
+def full_pass(
+    data: DataSource,
+    function: Callable[..., PyTree],
+    arguments: PyTree,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> PyTree:
+    """Return Σ over blocks of ``function(arguments, rows, is_row)``.
+
+    Parameters
+    ----------
+    data
+        Where the rows come from. Every row counts once, the last partial block included.
+    function
+        Hashable, so that its compiled program is found again. ``rows`` has a fixed number of
+        rows; those for which ``is_row`` is false are padding and must count for nothing.
+    arguments
+        Whatever the function depends on.
+    progress
+        Called with the number of rows done after each block.
+
+    Raises
+    ------
+    ValueError
+        Where the sum is not finite; it names the first block at fault.
+    """
+    total: Any = None
+    for start, rows, is_row in _padded_blocks(data):
+        total = _add(function, total, arguments, rows, is_row)
+        if progress is not None:
+            progress(min(start + _BLOCK_ROWS, data.num_rows))
+    total = jax.tree.map(np.asarray, total)
+    if not _is_finite(total):
+        raise ValueError(_name_the_block(data, function, arguments))
+    return total
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _add(function: Callable, total: PyTree, arguments: PyTree, rows: PyTree, is_row: Any) -> PyTree:
+    added = function(arguments, rows, is_row)
+    return added if total is None else jax.tree.map(jax.numpy.add, total, added)
+
+
+def _padded_blocks(data: DataSource) -> Any:
+    size = min(_BLOCK_ROWS, data.num_rows)
+    for start, rows in data.blocks(size):
+        count = len(jax.tree.leaves(rows)[0])
+        if count < size:  # the first row again, so that a padded row is like any other
+            rows = jax.tree.map(
+                lambda x, n=size - count: np.concatenate([x, np.repeat(x[:1], n, axis=0)]), rows
+            )
+        yield start, rows, np.arange(size) < count
+
+
+def _is_finite(tree: PyTree) -> bool:
+    return all(np.isfinite(x).all() for x in jax.tree.leaves(tree))
+
+
+def _name_the_block(data: DataSource, function: Callable, arguments: PyTree) -> str:
+    for start, rows, is_row in _padded_blocks(data):
+        if not _is_finite(_add(function, None, arguments, rows, is_row)):
+            end = start + int(is_row.sum()) - 1
+            return (
+                f"the sum over rows {start:,} to {end:,} of data is not finite: the model "
+                "overflows there, or the rows hold NaN or infinite values."
+            )
+    return "the sum over all rows of data overflows, although each block's is finite."

@@ -1,0 +1,181 @@
+"""The mode of the full posterior, and the Gaussian around it."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from coremcmc.base import DataSource, Model, Position
+from coremcmc.data.memory import MemoryData
+from coremcmc.data.passes import full_pass
+from coremcmc.derivatives import Derivatives, SumDerivatives
+
+__all__ = ["Laplace", "NoModeError", "laplace_approximation", "newton"]
+
+_MAX_NEWTON_STEPS = 60
+_MAX_HALVINGS = 30
+_PILOT_ROWS = 1 << 14
+_TOLERANCE = 1e-6  # of a Newton step, in posterior standard deviations
+_FLOOR = 1e-10  # of the curvature's eigenvalues, relative to the largest
+
+
+class NoModeError(ValueError):
+    """The posterior has no mode that Newton's method finds."""
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """N(θ̂, H⁻¹), H being the negative Hessian of the full log posterior at its mode θ̂.
+
+    Attributes
+    ----------
+    position
+        θ̂.
+    likelihood
+        Σ ℓ_n and its derivatives at θ̂, exactly.
+    precision
+        H, with its small or negative eigenvalues raised.
+    num_passes
+        Full passes over the data that it took.
+    """
+
+    position: Position
+    likelihood: Derivatives
+    precision: np.ndarray
+    num_passes: int
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Return θ̂, flattened."""
+        return np.asarray(ravel_pytree(self.position)[0])
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Return the standard deviation of each coordinate."""
+        return np.sqrt(np.diag(np.linalg.inv(self.precision)))
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """Draw flattened positions."""
+        lower = np.linalg.cholesky(self.precision)
+        noise = rng.standard_normal((len(self.mean), size))
+        return self.mean + np.linalg.solve(lower.T, noise).T
+
+
+def laplace_approximation(
+    model: Model,
+    data: DataSource,
+    start: Position,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> Laplace:
+    """Find the mode by Newton's method, on some of the rows first, then on all of them.
+
+    Raises
+    ------
+    NoModeError
+        Where there is none: the model has discrete parameters, or the iteration runs off to
+        infinity, as under a flat prior on separable data.
+    """
+    if not model.is_continuous:
+        raise NoModeError(f"{type(model).__name__} has discrete parameters, and so no mode.")
+    function = SumDerivatives(model)
+    num_rows = data.num_rows
+    if num_rows > 4 * _PILOT_ROWS:  # every so many-th row: a good start for a few small passes
+        chosen = np.unique(np.linspace(0, num_rows - 1, _PILOT_ROWS).astype(np.int64))
+        pilot = MemoryData(data.take(chosen))
+        scale = num_rows / len(chosen)
+
+        def on_pilot(position):
+            some = full_pass(pilot, function, position)
+            return jax.tree.map(lambda x: scale * x, some)
+
+        start, *_ = newton(model, on_pilot, start, tolerance=0.1)
+
+    def on_all(position):
+        return full_pass(data, function, position, progress=progress)
+
+    position, likelihood, precision, passes = newton(model, on_all, start, _TOLERANCE)
+    return Laplace(position, likelihood, precision, passes)
+
+
+def newton(
+    model: Model,
+    likelihood_at: Callable[[Position], Derivatives],
+    start: Position,
+    tolerance: float,
+) -> tuple[Position, Derivatives, np.ndarray, int]:
+    """Safeguarded Newton ascent: (mode, likelihood there, precision, evaluations).
+
+    ``likelihood_at`` gives Σ ℓ_n and its derivatives. Stops when a step is shorter than the
+    tolerance, in posterior standard deviations; raises NoModeError when that does not come about.
+    """
+    first, to_tree = ravel_pytree(jax.tree.map(lambda x: jnp.asarray(x, float), start))
+    unravel: Callable[[Any], Position] = to_tree
+    flat: np.ndarray = np.asarray(first)
+    passes = 1
+    likelihood = likelihood_at(unravel(flat))
+    for _ in range(_MAX_NEWTON_STEPS):
+        value, gradient, hessian = _posterior(model, unravel, flat, likelihood)
+        precision = _raise_eigenvalues(-hessian)
+        step = np.linalg.solve(precision, gradient)
+        decrement = float(np.sqrt(np.maximum(gradient @ step, 0.0)))  # length in posterior sds
+        if not np.isfinite(decrement):
+            break
+        if decrement < tolerance:
+            return unravel(flat), likelihood, precision, passes
+        for halving in range(_MAX_HALVINGS):
+            moved = flat + step * 0.5**halving
+            try:
+                candidate = likelihood_at(unravel(moved))
+                passes += 1
+            except ValueError:  # not finite there: too far
+                passes += 1
+                continue
+            new_value = _posterior(model, unravel, moved, candidate)[0]
+            # A step of a millionth of a sd is below what the sum's rounding lets us see.
+            if new_value >= value - 1e-9 * abs(value) * (decrement < 1e-3):
+                break
+        else:
+            break
+        flat, likelihood = moved, candidate
+    raise NoModeError(
+        "no mode of the full posterior was found: Newton's method did not settle in "
+        f"{passes} passes (it stands at {np.array2string(flat[:5], precision=3)} …). The posterior "
+        "may be improper or nearly flat in some direction: give a proper prior, or rescale the "
+        "features."
+    )
+
+
+def _posterior(
+    model: Model, unravel: Callable, flat: np.ndarray, likelihood: Derivatives
+) -> tuple[float, np.ndarray, np.ndarray]:
+    value, gradient, hessian = _prior_derivatives(model, unravel(flat))
+    return (
+        float(value + likelihood.value),
+        np.asarray(gradient + likelihood.gradient),
+        np.asarray(hessian + likelihood.hessian),
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _prior_derivatives(model: Model, position: Position) -> Any:
+    flat, unravel = ravel_pytree(position)
+
+    def logprior(x):
+        return model.logprior_fn(unravel(x))
+
+    return logprior(flat), jax.grad(logprior)(flat), jax.hessian(logprior)(flat)
+
+
+def _raise_eigenvalues(matrix: np.ndarray) -> np.ndarray:
+    """Return a positive definite matrix: the eigenvalues' magnitudes, none below a floor."""
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    magnitudes = np.maximum(np.abs(values), _FLOOR * np.abs(values).max())
+    if np.array_equal(magnitudes, values):
+        return matrix
+    return (vectors * magnitudes) @ vectors.T

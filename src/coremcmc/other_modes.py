@@ -1,0 +1,87 @@
+"""Modes of the coreset posterior that no chain has visited."""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from coremcmc.base import Model, Position, Rows
+from coremcmc.derivatives import Derivatives, weighted_derivatives
+from coremcmc.laplace import NoModeError, newton
+
+__all__ = ["unvisited_mode"]
+
+_NUM_STARTS = 8
+_TOLERANCE = 1e-2  # posterior sds
+_MARGIN = 7.0  # a mode whose mass is below e⁻⁷ of the visited one's is of no account
+
+
+def unvisited_mode(
+    model: Model, stored_rows: Rows, weights: np.ndarray, draws: np.ndarray, seed: int = 0
+) -> np.ndarray | None:
+    """Climb from several of the model's own starts; return a mode that matters and is far.
+
+    Parameters
+    ----------
+    draws
+        From the coreset posterior, flattened: what has been visited.
+
+    Returns
+    -------
+    The mode, flattened, or None. It is far if it lies outside of what the draws' mean and
+    covariance make of a Gaussian, and matters if its own Gaussian's mass compares with that of
+    the best visited mode.
+    """
+    if not model.is_continuous:
+        return None
+    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+    keys = jax.random.split(jax.random.key(seed), _NUM_STARTS)
+    likelihood_at = _likelihood(model, rows, jnp.asarray(weights))
+    centre = draws.mean(axis=0)
+    covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+    dimension = len(centre)
+    limit = dimension + 8.0 * np.sqrt(2.0 * dimension) + 20.0
+    starts = [model.initial_position(key, rows) for key in keys]
+    unravel = ravel_pytree(starts[0])[1]
+    visited = _climb(model, likelihood_at, unravel(jnp.asarray(centre)))
+    for start in starts:
+        found = _climb(model, likelihood_at, start)
+        if found is None:
+            continue
+        mode, mass = found
+        step = mode - centre
+        distance = step @ np.linalg.lstsq(covariance, step, rcond=1e-12)[0]
+        if distance > limit and (visited is None or mass > visited[1] - _MARGIN):
+            return mode
+    return None
+
+
+def _climb(
+    model: Model, likelihood_at: Callable[[Position], Derivatives], start: Position
+) -> tuple[np.ndarray, float] | None:
+    """Return the mode uphill of a start, and the log mass of its Gaussian."""
+    try:
+        position, likelihood, precision, _ = newton(model, likelihood_at, start, _TOLERANCE)
+    except NoModeError:
+        return None
+    height = float(likelihood.value) + float(model.logprior_fn(position))
+    mass = height - 0.5 * np.linalg.slogdet(precision)[1]
+    return np.asarray(ravel_pytree(position)[0]), mass
+
+
+def _likelihood(model: Model, rows: Rows, weights: jax.Array) -> Callable:
+    def at(position: Position) -> Derivatives:
+        found = jax.tree.map(np.asarray, _derivatives(model, position, rows, weights))
+        if not np.isfinite(found.value):
+            raise ValueError("not finite here")
+        return found
+
+    return at
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _derivatives(model: Model, position: Position, rows: Rows, weights: jax.Array) -> Derivatives:
+    return weighted_derivatives(model, position, rows, weights)
