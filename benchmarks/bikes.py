@@ -27,7 +27,9 @@ def main(num_iterations=12_500, seeds=range(3)):
     for seed in seeds:
         began = time.process_time()
         model = coremcmc.PoissonRegression()
-        fit = coremcmc.fit(model, data, 1000, num_iterations=num_iterations, seed=seed)
+        fit = coremcmc.fit(
+            model, data, 1000, preset="paper", num_iterations=num_iterations, seed=seed
+        )
         trace = fit.squared_z(mean, sd, trace=True)
         errors.append(trace[-1])
         print(

@@ -1,6 +1,7 @@
 """The whole of a fit: what it returns, keeps, resumes and refuses."""
 
 import contextlib
+import functools
 import logging
 import os
 import signal
@@ -23,6 +24,8 @@ from coremcmc.kernels import GaussianExact
 from coremcmc.loop import init_loop, run_piece
 from coremcmc.optimizers import OPTIMIZERS
 
+paper_fit = functools.partial(coremcmc.fit, preset="paper")
+
 pytestmark = pytest.mark.filterwarnings("ignore:the hot-start test has not passed")
 
 DATA = coremcmc.logistic_data(seed=1, num_rows=2_000, num_features=2)
@@ -30,7 +33,7 @@ SHORT = {"num_iterations": 300, "progress": False}
 
 
 def short_fit(**options):
-    return coremcmc.fit(LogisticRegression(), DATA, 40, **{**SHORT, **options})
+    return paper_fit(LogisticRegression(), DATA, 40, **{**SHORT, **options})
 
 
 def assert_same(a: Fit, b: Fit):
@@ -138,7 +141,7 @@ def test_the_sum_of_the_weights_can_be_bounded():
 def test_the_bound_may_be_the_number_of_rows(size):
     """Where N/M does not sum to N exactly: weights that are held must not be projected."""
     data = coremcmc.gaussian_location_data(num_rows=10_000, dimension=3)
-    fit = coremcmc.fit(GaussianLocation(), data, size, max_weight_sum=10_000, num_iterations=100)
+    fit = paper_fit(GaussianLocation(), data, size, max_weight_sum=10_000, num_iterations=100)
     assert fit.hot_start["passed_at"] > 0
     assert np.isfinite(fit.coreset.weights_last).all()
 
@@ -148,10 +151,10 @@ def test_stratified_selection_and_its_weights():
     y[:30] = 1
     data = {**DATA, "y": y}
     rare = {"selection": Stratified("y"), **SHORT, "num_iterations": 5}
-    paper = coremcmc.fit(LogisticRegression(), data, 100, **rare)
+    paper = paper_fit(LogisticRegression(), data, 100, **rare)
     assert paper.coreset.rows["y"].sum() == 30
     np.testing.assert_array_equal(paper.coreset.weights, 20.0)
-    ours = coremcmc.fit(LogisticRegression(), data, 100, initial_weights="selection", **rare)
+    ours = paper_fit(LogisticRegression(), data, 100, initial_weights="selection", **rare)
     np.testing.assert_allclose(np.unique(ours.coreset.weights), [1.0, 1970 / 70])
 
 
@@ -166,7 +169,7 @@ def test_a_model_from_two_functions_equals_the_built_in_one():
     def initial(key):
         return {"beta": jax.random.normal(key, (3,))}
 
-    own = coremcmc.fit(
+    own = paper_fit(
         FunctionModel(logprior, loglikelihood, initial), DATA, 40, num_iterations=30, thin=1
     )
     built_in = short_fit(num_iterations=30, thin=1)
@@ -180,7 +183,7 @@ def test_positions_may_be_any_pytree():
         initial=lambda key: (jnp.zeros(()), {"b": jnp.ones((2, 2))}),
     )
     rows = np.random.default_rng(0).standard_normal(500)
-    fit = coremcmc.fit(model, rows, 10, num_iterations=60)
+    fit = paper_fit(model, rows, 10, num_iterations=60)
     assert set(fit.draws) == {"0", "1.b"}
     assert fit.draws["1.b"].shape == (2, 60, 2, 2)
 
@@ -194,7 +197,7 @@ def test_a_users_model_may_compute_in_other_precisions(start):
         lambda p, rows: (-0.5 * (rows["y"] - p["mu"]) ** 2).astype(jnp.float32),
         start,
     )
-    fit = coremcmc.fit(model, {"y": DATA["x"][:, 0]}, 10, num_iterations=40)
+    fit = paper_fit(model, {"y": DATA["x"][:, 0]}, 10, num_iterations=40)
     assert fit.positions.dtype == np.float64
 
 
@@ -213,9 +216,9 @@ def test_a_model_that_was_changed_is_compiled_anew():
 
     model, data = Location(), {"y": np.full(50, 5.0)}
     model.scale = 10.0
-    wide = coremcmc.fit(model, data, 10, num_iterations=200, hot_start=False, optimizer=still())
+    wide = paper_fit(model, data, 10, num_iterations=200, hot_start=False, optimizer=still())
     model.scale = 0.01
-    narrow = coremcmc.fit(model, data, 10, num_iterations=200, hot_start=False, optimizer=still())
+    narrow = paper_fit(model, data, 10, num_iterations=200, hot_start=False, optimizer=still())
     assert wide.running_mean()[-1, 0] > 4
     assert narrow.running_mean()[-1, 0] < 1
 
@@ -236,7 +239,7 @@ def test_data_may_come_in_many_forms(kind):
         "masked-free": {"x": np.ma.array(DATA["x"]), "y": DATA["y"]},
     }
     extra = {"name": np.array(["a"] * 2000), "unread": np.full(2000, np.nan)}
-    fit = coremcmc.fit(LogisticRegression(), {**forms[kind], **extra}, 40, num_iterations=5)
+    fit = paper_fit(LogisticRegression(), {**forms[kind], **extra}, 40, num_iterations=5)
     same = short_fit(num_iterations=5)
     tolerance = 1e-3 if kind == "float32" else 0
     np.testing.assert_allclose(fit.positions, same.positions, rtol=tolerance)
@@ -245,7 +248,7 @@ def test_data_may_come_in_many_forms(kind):
 
 def test_strata_may_come_from_a_column_that_the_model_does_not_read():
     group = np.repeat(["a", "b"], [1990, 10])
-    fit = coremcmc.fit(
+    fit = paper_fit(
         LogisticRegression(), {**DATA, "group": group}, 20, selection=Stratified("group"),
         num_iterations=2,
     )  # fmt: skip
@@ -300,14 +303,14 @@ def test_a_run_compiles_once_and_so_do_its_repetitions():
     )
     data = {"x": np.random.default_rng(0).standard_normal((300, 2))}
     before = run_piece._cache_size()
-    coremcmc.fit(model, data, 10, num_iterations=1000, thin=1)  # four pieces and more
+    paper_fit(model, data, 10, num_iterations=1000, thin=1)  # four pieces and more
     assert run_piece._cache_size() == before + 1
     once = len(TRACES)
-    coremcmc.fit(model, data, 10, num_iterations=1000, thin=1, seed=5)
+    paper_fit(model, data, 10, num_iterations=1000, thin=1, seed=5)
     assert run_piece._cache_size() == before + 1
     # Only the check of the start, outside the loop, traces the model again.
     assert len(TRACES) - once <= 6
-    coremcmc.fit(model, data, 11, num_iterations=1000, thin=1)
+    paper_fit(model, data, 11, num_iterations=1000, thin=1)
     assert run_piece._cache_size() == before + 2
 
 
@@ -467,7 +470,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
     script = textwrap.dedent(f"""
         import coremcmc
         data = coremcmc.logistic_data(seed=1, num_rows=2_000, num_features=2)
-        coremcmc.fit(coremcmc.LogisticRegression(), data, 40, num_iterations=20_000,
+        coremcmc.fit(coremcmc.LogisticRegression(), data, 40, preset="paper", num_iterations=20_000,
                      checkpoint={str(path)!r}, checkpoint_every=0.0, resume=True)
     """)
     process = subprocess.Popen([sys.executable, "-c", script])

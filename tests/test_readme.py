@@ -14,15 +14,14 @@ def test_code_comes_early():
     assert "```python" in README.splitlines()[:30]
 
 
-@pytest.mark.filterwarnings("ignore:the hot-start test has not passed")
 @pytest.mark.parametrize("block", BLOCKS, ids=["first", "own model"])
 def test_code_runs(block, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    shorter = re.sub(r"num_iterations=[\d_]+", "num_iterations=200", block)
-    assert shorter != block
     namespace = {}
-    exec(shorter, namespace)
-    assert namespace["fit"].iteration == 200
+    exec(block, namespace)
+    fit = namespace["fit"]
+    assert fit.iteration >= 2_000
+    assert fit.certificate().verdict == "good"
 
 
 @pytest.mark.parametrize("command", ["make demo", "make test"])

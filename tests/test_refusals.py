@@ -1,5 +1,6 @@
 """Bad input is refused before any compilation, by name, with a remedy."""
 
+import functools
 import os
 import pickle
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from coremcmc import (
 )
 from coremcmc.kernels import HitAndRun
 from coremcmc.loop import run_piece
+
+paper_fit = functools.partial(coremcmc.fit, preset="paper")
 
 pytestmark = pytest.mark.filterwarnings("ignore:the hot-start test has not passed")
 
@@ -120,7 +123,7 @@ def test_refused(case):
     }
     before = run_piece._cache_size()
     with pytest.raises(ValueError, match=message):
-        coremcmc.fit(**arguments)
+        paper_fit(**arguments)
     assert run_piece._cache_size() == before
 
 
@@ -136,7 +139,7 @@ def test_numbers_of_the_wrong_kind_are_refused():
 def test_an_unwritable_folder_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(ValueError, match="cannot write"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, checkpoint=tmp_path / "run.npz")
+        paper_fit(LogisticRegression(), (X, Y), 10, checkpoint=tmp_path / "run.npz")
 
 
 def test_an_unwritable_file_system_is_refused(tmp_path, monkeypatch):
@@ -145,35 +148,35 @@ def test_an_unwritable_file_system_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     with pytest.raises(ValueError, match=r"cannot write to the folder.*Permission denied"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, checkpoint=tmp_path / "run.npz")
+        paper_fit(LogisticRegression(), (X, Y), 10, checkpoint=tmp_path / "run.npz")
 
 
 def test_a_checkpoint_is_not_overwritten_and_not_mistaken(tmp_path):
     path = tmp_path / "run.npz"
     options = {"num_iterations": 20, "checkpoint": path}
-    coremcmc.fit(LogisticRegression(), (X, Y), 10, **options)
+    paper_fit(LogisticRegression(), (X, Y), 10, **options)
     content = path.read_bytes()
     with pytest.raises(ValueError, match=r"exists[.] Pass resume=True"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, **options)
+        paper_fit(LogisticRegression(), (X, Y), 10, **options)
     options["resume"] = True
     with pytest.raises(ValueError, match=r"another problem.*seed: 0 there, 1 here"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, seed=1, **options)
+        paper_fit(LogisticRegression(), (X, Y), 10, seed=1, **options)
     with pytest.raises(ValueError, match=r"another problem.*data"):
-        coremcmc.fit(LogisticRegression(), (X + 1, Y), 10, **options)
+        paper_fit(LogisticRegression(), (X + 1, Y), 10, **options)
     with pytest.raises(ValueError, match=r"another problem.*model"):
-        coremcmc.fit(LinearRegression(), (X, Y), 10, **options)
+        paper_fit(LinearRegression(), (X, Y), 10, **options)
     with pytest.raises(ValueError, match=r"another problem.*coreset_size: 10 there, 11 here"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 11, **options)
+        paper_fit(LogisticRegression(), (X, Y), 11, **options)
     with pytest.raises(ValueError, match=r"another problem.*optimizer"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, optimizer="dog", **options)
+        paper_fit(LogisticRegression(), (X, Y), 10, optimizer="dog", **options)
     with pytest.raises(ValueError, match=r"beyond\s+num_iterations"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, **{**options, "num_iterations": 10})
+        paper_fit(LogisticRegression(), (X, Y), 10, **{**options, "num_iterations": 10})
     start = {"beta": np.zeros((2, 3))}
     with pytest.raises(ValueError, match=r"another problem.*initial_positions"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, initial_positions=start, **options)
+        paper_fit(LogisticRegression(), (X, Y), 10, initial_positions=start, **options)
     path.write_bytes(b"something else")
     with pytest.raises(ValueError, match="not a coremcmc file"):
-        coremcmc.fit(LogisticRegression(), (X, Y), 10, **options)
+        paper_fit(LogisticRegression(), (X, Y), 10, **options)
     path.write_bytes(content)
     assert Fit.load(path).iteration == 20
 
@@ -185,7 +188,7 @@ def test_checkpoints_of_problems_that_look_alike_are_told_apart(tmp_path):
     def run(name, variance=1.0, resume=True, **options):
         model = FunctionModel(prior(variance), likelihood, lambda key: {"mu": jnp.zeros(())})
         options = {"num_iterations": 10, "checkpoint": tmp_path / name, **options}
-        return coremcmc.fit(model, {"y": Y}, 10, resume=resume, **options)
+        return paper_fit(model, {"y": Y}, 10, resume=resume, **options)
 
     def likelihood(p, rows):
         return -0.5 * (rows["y"] - p["mu"]) ** 2
@@ -211,7 +214,7 @@ def test_a_model_must_be_a_model_that_can_be_hashed():
         constants: list = field(default_factory=list)
 
     with pytest.raises(ValueError, match=r"cannot be hashed.*frozen"):
-        coremcmc.fit(Unhashable(), (X, Y), 10)
+        paper_fit(Unhashable(), (X, Y), 10)
 
 
 def test_a_users_names_are_checked_before_the_run():
@@ -223,7 +226,7 @@ def test_a_users_names_are_checked_before_the_run():
     )
     before = run_piece._cache_size()
     with pytest.raises(KeyError, match="oops"):
-        coremcmc.fit(model, {"y": Y}, 10)
+        paper_fit(model, {"y": Y}, 10)
     assert run_piece._cache_size() == before
 
 
@@ -238,7 +241,7 @@ def test_a_users_names_are_checked_before_the_run():
 def test_a_users_model_is_checked(logprior, loglikelihood, message):
     model = FunctionModel(logprior, loglikelihood, lambda key: jnp.ones(2))
     with pytest.raises(ValueError, match=message):
-        coremcmc.fit(model, {"y": Y}, 10)
+        paper_fit(model, {"y": Y}, 10)
 
 
 def test_nan_in_the_subsample_stops_the_run_and_names_the_iteration(tmp_path):
@@ -253,7 +256,7 @@ def test_nan_in_the_subsample_stops_the_run_and_names_the_iteration(tmp_path):
     with pytest.raises(
         FitError, match=r"iteration \d+: the gradient estimate is not finite.*saved"
     ) as e:
-        coremcmc.fit(model, {"y": y}, 10, checkpoint=path, **options)
+        paper_fit(model, {"y": y}, 10, checkpoint=path, **options)
     saved = Fit.load(path)
     named = int(str(e.value).split(":")[0].split()[1].replace(",", ""))
     assert 0 <= saved.iteration < named <= 5000
@@ -265,7 +268,7 @@ def test_nan_in_the_subsample_stops_the_run_and_names_the_iteration(tmp_path):
     assert copied.fit.iteration == saved.iteration
     # the same failure at the same iteration, from the checkpoint
     with pytest.raises(FitError, match=f"iteration {named:,}:"):
-        coremcmc.fit(model, {"y": y}, 10, checkpoint=path, resume=True, **options)
+        paper_fit(model, {"y": y}, 10, checkpoint=path, resume=True, **options)
 
 
 def test_a_stuck_slice_stops_the_run():
@@ -275,4 +278,4 @@ def test_a_stuck_slice_stops_the_run():
 
     model = FunctionModel(lambda p: jnp.zeros(()), loglikelihood, lambda key: jnp.zeros(1))
     with pytest.raises(FitError, match="iteration 1: the slice sampler found no point"):
-        coremcmc.fit(model, {"y": Y}, 10, num_iterations=50)
+        paper_fit(model, {"y": Y}, 10, num_iterations=50)

@@ -44,7 +44,9 @@ def demo(
     ),
     num_rows: Annotated[int, typer.Option(help="Rows to generate.")] = 100_000,
     coreset_size: Annotated[int, typer.Option(help="Rows of the coreset.")] = 500,
-    num_iterations: Annotated[int, typer.Option(help="Iterations of Coreset MCMC.")] = 20_000,
+    num_iterations: Annotated[
+        int | None, typer.Option(help="Iterations of Coreset MCMC; until it settles if not given.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same answer.")] = 0,
 ) -> None:
     """Fit a logistic regression to generated rows, show a summary, save the fit and a plot."""

@@ -16,7 +16,7 @@ from coremcmc.guide import consult
 from coremcmc.io import check_writable
 from coremcmc.result import Fit
 from coremcmc.run import Run, save_or_warn
-from coremcmc.settings import check_seed, choose_rows, resolve
+from coremcmc.settings import check_seed, choose_rows, is_informed, resolve
 from coremcmc.summary import warnings_of
 
 __all__ = ["fit"]
@@ -28,7 +28,7 @@ def fit(
     coreset_size: int | str,
     *,
     seed: int = 0,
-    preset: str = "paper",
+    preset: str = "default",
     num_iterations: int | str | None = None,
     num_chains: int | None = None,
     subsample_size: int | None = None,
@@ -64,9 +64,10 @@ def fit(
     seed
         Same seed, same answer.
     preset
-        ``"paper"``: the recipe of the paper, with its constants. The arguments below override it.
-        Where the paper leaves a choice, see :class:`coremcmc.HotStart` and
-        :func:`coremcmc.hot_dog`.
+        ``"default"``: a few passes over the data find the mode, the rows that matter and weights to
+        start from; control variates take the noise out of the gradient; HMC moves the chains; a
+        certificate judges the result. ``"paper"``: the recipe of the paper, with its constants.
+        The arguments below override either.
     num_iterations
         T, or ``"auto"``: until neither the residual nor the posterior mean moves any more, from
         2,000 iterations to 32,000.
@@ -145,6 +146,8 @@ def fit(
     settings = resolve(model, data, coreset_size, preset, options)
     data.check(model)
     with jax.enable_x64(True):
+        if not is_informed(settings):  # bad input is told before the passes
+            choose_rows(settings, data, int(coreset_size), seed)
         settings, guide = consult(model, data, settings, int(coreset_size), seed)
         selected = choose_rows(
             settings, data, int(coreset_size), seed, guide.chosen if guide else None

@@ -21,6 +21,7 @@ __all__ = [
     "Settings",
     "check_seed",
     "choose_rows",
+    "is_informed",
     "resolve",
 ]
 
@@ -101,6 +102,11 @@ class Settings:
                 f"not {optimizer!r}."
             )
         return optimizer
+
+
+def is_informed(settings: Settings) -> bool:
+    """Whether the passes over the data choose the coreset's rows."""
+    return _is(settings.selection, "informed")
 
 
 def _is(value: Any, name: str) -> bool:

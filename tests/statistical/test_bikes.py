@@ -1,5 +1,6 @@
 """The paper's recipe on the paper's data: Poisson regression of hourly bike rentals, M = 1,000."""
 
+import functools
 import json
 import signal
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 import coremcmc
 from coremcmc import Fit, PoissonRegression
 
+paper_fit = functools.partial(coremcmc.fit, preset="paper")
+
 pytestmark = pytest.mark.slow
 
 
@@ -24,7 +27,7 @@ def reference(shared_data):
 
 
 def run(bikes, **options):
-    return coremcmc.fit(PoissonRegression(), bikes, 1000, **{"num_iterations": 12_500, **options})
+    return paper_fit(PoissonRegression(), bikes, 1000, **{"num_iterations": 12_500, **options})
 
 
 def test_hot_dog_brings_the_error_down(bikes, reference):
@@ -56,7 +59,7 @@ def test_a_killed_run_resumes_to_the_same_bits(bikes, shared_data, tmp_path):
         import numpy as np, coremcmc
         with np.load({str(shared_data / "bikes.npz")!r}) as file:
             data = {{"x": file["X"], "y": file["y"]}}
-        coremcmc.fit(coremcmc.PoissonRegression(), data, 1000, num_iterations=4000,
+        coremcmc.fit(coremcmc.PoissonRegression(), data, 1000, preset="paper", num_iterations=4000,
                      checkpoint={str(path)!r}, checkpoint_every=0.5)
     """)
     process = subprocess.Popen([sys.executable, "-c", script])
