@@ -66,7 +66,7 @@ CASES = {
     "S zero": ({"subsample_size": 0}, "subsample_size must be at least 1"),
     "T": ({"num_iterations": 0}, "num_iterations must be at least 1"),
     "thin": ({"thin": 10**9}, "thin must be at most"),
-    "preset": ({"preset": "best"}, "preset='best' is unknown; choose from paper"),
+    "preset": ({"preset": "best"}, "preset='best' is unknown; choose from default, paper"),
     "kernel": ({"kernel": "nuts"}, "kernel='nuts' is unknown.*hit_and_run"),
     "kernel object": ({"kernel": 3}, "kernel must be a name.*hit_and_run"),
     "optimizer": ({"optimizer": "sgd"}, "optimizer='sgd' is unknown.*hot_dog"),

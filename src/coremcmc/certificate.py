@@ -28,6 +28,10 @@ __all__ = ["Certificate", "certify"]
 
 _NUM_DRAWS = 400
 _GOOD, _USABLE = "good", "usable"
+_AGREES = "means and spreads agree with the full posterior's as far as can be seen."
+# Below this residual variance V nothing else matters, the shape of the weights' tail included: no
+# mean is off by more than √V = 0.1 sds, and sds by about √(V/2).
+_NEGLIGIBLE = 0.01
 _LIMITS = {  # average squared z-score, largest |log sd ratio|, Pareto k-hat
     _GOOD: (0.02, np.log(1.15), 0.7),
     _USABLE: (0.25, np.log(1.5), 1.0),
@@ -112,7 +116,7 @@ class Certificate:
             f"             residual variance {self.residual_variance:.3g}, Pareto k "
             f"{self.pareto_k:.2f} ({self.num_draws} draws)",
         ]
-        if self.pareto_k <= _LIMITS[_GOOD][2]:
+        if self.pareto_k <= _LIMITS[_GOOD][2] or self.residual_variance <= _NEGLIGIBLE:
             low, high = self.sd_ratio.min(), self.sd_ratio.max()
             lines[-1] += (
                 f"; against the corrected values: squared z {self.squared_z:.2g}, "
@@ -196,6 +200,8 @@ def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list
             f"the posterior has another mode, at {place}{' …' if len(other_mode) > 4 else ''}, "
             "that no chain has visited. A coreset fitted around one mode does not know the other."
         ]
+    if found.residual_variance <= _NEGLIGIBLE:
+        return _GOOD, [_AGREES]
     reliable = found.pareto_k <= _LIMITS[_GOOD][2]
     # Where the weights are too uneven to correct by, the bound by the residual stands in.
     error = found.squared_z if reliable else found.residual_variance / len(found.mean)
@@ -206,7 +212,7 @@ def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list
         if error <= most_error and spread <= most_spread and found.pareto_k <= most_k:
             verdict = name
     if verdict == _GOOD:
-        return verdict, ["means and spreads agree with the full posterior's as far as can be seen."]
+        return verdict, [_AGREES]
     most_error, most_spread, most_k = _LIMITS[_USABLE if verdict == "poor" else _GOOD]
     reasons = []
     if error > most_error:
