@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from coremcmc.identity import describe
@@ -38,6 +39,7 @@ __all__ = [
     "Position",
     "Rows",
     "SamplingAlgorithm",
+    "flat_positions",
     "named_leaves",
 ]
 
@@ -61,6 +63,11 @@ def named_leaves(tree: PyTree, name: str) -> dict[str, Any]:
         jax.tree_util.keystr(path, simple=True, separator=".") or name: leaf
         for path, leaf in leaves
     }
+
+
+def flat_positions(positions: Position) -> Float[Array, "K D"]:
+    """Return the position of each of K chains as a vector, in the order of the pytree's leaves."""
+    return jax.vmap(lambda position: ravel_pytree(position)[0].astype(float))(positions)
 
 
 class Model(ABC):

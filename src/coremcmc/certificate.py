@@ -98,7 +98,8 @@ class Certificate:
     @property
     def shift(self) -> np.ndarray:
         """Corrected minus coreset mean, in standard deviations."""
-        return (self.corrected_mean - self.mean) / self.corrected_sd
+        difference = self.corrected_mean - self.mean
+        return np.where(difference == 0, 0.0, difference / _positive(self.corrected_sd))
 
     @property
     def squared_z(self) -> float:
@@ -108,7 +109,7 @@ class Certificate:
     @property
     def sd_ratio(self) -> np.ndarray:
         """Coreset over corrected standard deviation."""
-        return self.sd / self.corrected_sd
+        return np.where(self.sd == self.corrected_sd, 1.0, self.sd / _positive(self.corrected_sd))
 
     def __str__(self) -> str:
         lines = [
@@ -123,6 +124,10 @@ class Certificate:
                 f"sds {low:.2f} to {high:.2f}"
             )
         return "\n".join(lines)
+
+
+def _positive(sd: np.ndarray) -> np.ndarray:
+    return np.maximum(sd, np.finfo(float).tiny)
 
 
 def certify(
@@ -163,9 +168,10 @@ def certify(
     own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
     weighted_mean = importance @ chosen
     weighted_sd = np.sqrt(importance @ np.square(chosen - weighted_mean))
-    corrected_mean = mean + (weighted_mean - own_mean)
-    corrected_sd = sd * weighted_sd / np.where(own_sd > 0, own_sd, 1.0)
-    corrected_sd = np.where(corrected_sd > 0, corrected_sd, np.finfo(float).tiny)
+    # A coordinate that never varies, an indicator that is always one, is left as it is.
+    varies = (own_sd > 0) & (weighted_sd > 0)
+    corrected_mean = np.where(varies, mean + (weighted_mean - own_mean), mean)
+    corrected_sd = np.where(varies, sd * weighted_sd / np.where(varies, own_sd, 1.0), sd)
     found = Certificate(
         "",
         [],

@@ -171,7 +171,7 @@ class CoresetMCMC:
             kernel: Any = self.kernel
             metric = jax.lax.cond(
                 state.iteration % kernel.refresh == 0,
-                lambda: kernel.adapt(target, chains.position),
+                lambda: kernel.adapt(target, chains.position, state.metric),
                 lambda: state.metric,
             )
         chains, kernel_info = move_chains(self.kernel, rng_key, chains, target, metric)

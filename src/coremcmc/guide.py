@@ -132,11 +132,11 @@ def consult(
         return settings, make_guide(model, data, coreset_size, start, rng)
     except NoModeError as error:
         warnings.warn(
-            f"{error} Going on without it: uniform rows, plain subsampling, and the model's own "
-            "kernel.",
+            f"{error} Going on without it: uniform rows, plain subsampling, and a kernel that "
+            "needs no gradient.",
             stacklevel=3,
         )
-        return settings.without_guide(), None
+        return settings.without_guide(model), None
 
 
 def make_guide(

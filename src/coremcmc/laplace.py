@@ -84,6 +84,7 @@ def laplace_approximation(
     if not model.is_continuous:
         raise NoModeError(f"{type(model).__name__} has discrete parameters, and so no mode.")
     function = SumDerivatives(model)
+    _require_derivatives(function, data, start)
     num_rows = data.num_rows
     if num_rows > 4 * _PILOT_ROWS:  # every so many-th row: a good start for a few small passes
         chosen = np.unique(np.linspace(0, num_rows - 1, _PILOT_ROWS).astype(np.int64))
@@ -103,6 +104,18 @@ def laplace_approximation(
     return Laplace(position, likelihood, precision, passes)
 
 
+def _require_derivatives(function: SumDerivatives, data: DataSource, start: Position) -> None:
+    """Trace the derivatives, without computing anything."""
+    rows = data.take(np.arange(min(2, data.num_rows)))
+    try:
+        jax.eval_shape(function, start, rows, np.ones(len(jax.tree.leaves(rows)[0]), bool))
+    except Exception as error:
+        reason = str(error).split("\n")[0]
+        raise NoModeError(
+            f"{type(function.model).__name__} has no second derivatives ({reason})."
+        ) from None
+
+
 def newton(
     model: Model,
     likelihood_at: Callable[[Position], Derivatives],
@@ -118,7 +131,10 @@ def newton(
     unravel: Callable[[Any], Position] = to_tree
     flat: np.ndarray = np.asarray(first)
     passes = 1
-    likelihood = likelihood_at(unravel(flat))
+    try:
+        likelihood = likelihood_at(unravel(flat))
+    except ValueError as error:
+        raise NoModeError(f"the search for a mode cannot start: {error}") from None
     for _ in range(_MAX_NEWTON_STEPS):
         value, gradient, hessian = _posterior(model, unravel, flat, likelihood)
         precision = _raise_eigenvalues(-hessian)

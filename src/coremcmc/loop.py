@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from coremcmc.averaging import LatterHalf, latter_half_init, latter_half_update
-from coremcmc.base import Feed, Position, PRNGKey, Rows
+from coremcmc.base import Feed, PRNGKey, Rows, flat_positions
 from coremcmc.control_variates import ControlVariate
 from coremcmc.coreset_mcmc import CoresetMCMC, CoresetState, StepInfo
 
-__all__ = ["LoopState", "Records", "flat_positions", "init_loop", "run_piece"]
+__all__ = ["LoopState", "Records", "init_loop", "run_piece"]
 
 
 class LoopState(NamedTuple):
@@ -60,11 +59,6 @@ class Records(NamedTuple):
     weights_ess: Float[Array, " R"]
     residual_variance: Float[Array, " R"]
     control_ratio: Float[Array, " R"]
-
-
-def flat_positions(positions: Position) -> Float[Array, "K D"]:
-    """Return each chain's position as a vector, in the order of the pytree's leaves."""
-    return jax.vmap(lambda position: ravel_pytree(position)[0].astype(float))(positions)
 
 
 def init_loop(state: CoresetState, planned_length: int) -> LoopState:

@@ -220,6 +220,7 @@ class Run:
             jax.random.fold_in(self.key, 2**31),
             Target(algorithm.model, self.rows, jnp.asarray(fit.coreset.weights)),
             self.state.coreset.chains.position,
+            self.state.coreset.metric,
             num_draws=self.settings.num_draws,
             num_warmup=_WARMUP,
         )

@@ -5,11 +5,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
-from coremcmc.base import Position, PRNGKey
+from coremcmc.base import Position, PRNGKey, flat_positions
 from coremcmc.kernels.moving import metric_of, move_chains
-from coremcmc.loop import flat_positions
 from coremcmc.target import Target
 
 __all__ = ["sample_target"]
@@ -21,14 +20,15 @@ def sample_target(
     rng_key: PRNGKey,
     target: Target,
     positions: Position,
+    metric: PyTree = None,
     *,
     num_draws: int,
     num_warmup: int,
 ) -> tuple[Float[Array, "num_draws K D"], Bool[Array, ""]]:
     """Run K chains from ``positions``: flattened draws, and whether a chain got stuck.
 
-    A kernel that adapts does so at the start and at the end of the warm-up, whose draws are
-    dropped: what is kept comes from one fixed kernel.
+    A kernel that adapts starts from ``metric``, if given, and adapts once at the end of the
+    warm-up, whose draws are dropped: what is kept comes from one fixed kernel.
     """
 
     def advance(carry, xs):
@@ -38,14 +38,16 @@ def sample_target(
         if metric is not None:  # one branch, so that the metric is compiled once
             metric = jax.lax.cond(
                 is_last_of_warmup,
-                lambda: metric_of(kernel, target, chains.position),
+                lambda: kernel.adapt(target, chains.position, metric),
                 lambda: metric,
             )
         carry = (chains, metric, stuck | info.is_stuck.any())
         return carry, flat_positions(chains.position)
 
     chains = jax.vmap(kernel.init, in_axes=(0, None))(positions, target)
-    start = (chains, metric_of(kernel, target, positions), jnp.zeros((), bool))
+    if metric is None:
+        metric = metric_of(kernel, target, positions)
+    start = (chains, metric, jnp.zeros((), bool))
     length = num_warmup + num_draws
     steps = jax.random.split(rng_key, length), jnp.arange(length) == num_warmup - 1
     (_, _, stuck), draws = jax.lax.scan(advance, start, steps)

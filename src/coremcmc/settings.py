@@ -61,8 +61,9 @@ class Settings:
             or _is(self.initial_weights, "least_squares")
         )
 
-    def without_guide(self) -> "Settings":
+    def without_guide(self, model: Model) -> "Settings":
         """Return the settings for a model whose posterior has no mode to be found."""
+        own = "whitened_slice" if model.default_kernel == "hit_and_run" else None
         return dataclasses.replace(
             self,
             control_variate=False,
@@ -70,7 +71,7 @@ class Settings:
             initial_weights=(
                 "selection" if _is(self.initial_weights, "least_squares") else self.initial_weights
             ),
-            kernel=None if _is(self.kernel, "whitened_hmc") else self.kernel,
+            kernel=own if _is(self.kernel, "whitened_hmc") else self.kernel,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def resolve(
     num_rows = data.num_rows
     coreset_size = _count("coreset_size", coreset_size, 2, num_rows, "the number of rows of data")
     if not model.is_continuous and "kernel" not in options:
-        settings = settings.without_guide()
+        settings = settings.without_guide(model)
     subsample_size = coreset_size if settings.subsample_size is None else settings.subsample_size
     if "subsample_size" not in options:
         subsample_size = min(subsample_size, num_rows)

@@ -5,6 +5,7 @@ from coremcmc.kernels.gaussian_exact import GaussianExact
 from coremcmc.kernels.hit_and_run import HitAndRun
 from coremcmc.kernels.spike_slab_gibbs import SpikeSlabGibbs
 from coremcmc.kernels.whitened_hmc import WhitenedHMC
+from coremcmc.kernels.whitened_slice import WhitenedSlice
 
 __all__ = [
     "KERNELS",
@@ -13,6 +14,7 @@ __all__ = [
     "HitAndRun",
     "SpikeSlabGibbs",
     "WhitenedHMC",
+    "WhitenedSlice",
 ]
 
 KERNELS: dict[str, type] = {
@@ -20,5 +22,6 @@ KERNELS: dict[str, type] = {
     "spike_slab_gibbs": SpikeSlabGibbs,
     "gaussian_exact": GaussianExact,
     "whitened_hmc": WhitenedHMC,
+    "whitened_slice": WhitenedSlice,
 }
 """Kernels by the name under which ``fit(kernel=…)`` knows them."""

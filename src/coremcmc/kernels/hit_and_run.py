@@ -68,11 +68,25 @@ class HitAndRun:
         self, rng_key: PRNGKey, state: KernelState, target: Target
     ) -> tuple[KernelState, KernelInfo]:
         """Move along ``num_passes`` random lines."""
-        flat, unravel = ravel_pytree(state.position)
         key_direction, key_uniform = jax.random.split(rng_key)
+        return self._move(self._directions(key_direction, state), key_uniform, state, target)
+
+    def _directions(self, rng_key: PRNGKey, state: KernelState) -> Float[Array, "passes d"]:
+        """Draw unit vectors."""
+        size = ravel_pytree(state.position)[0].size
+        directions = jax.random.normal(rng_key, (self.num_passes, size))
+        return directions / jnp.linalg.norm(directions, axis=-1, keepdims=True)
+
+    def _move(
+        self,
+        directions: Float[Array, "passes d"],
+        key_uniform: PRNGKey,
+        state: KernelState,
+        target: Target,
+    ) -> tuple[KernelState, KernelInfo]:
+        """Move along the given lines."""
+        flat, unravel = ravel_pytree(state.position)
         # All randomness of the step at once: generators are slow inside loops.
-        directions = jax.random.normal(key_direction, (self.num_passes, flat.size))
-        directions /= jnp.linalg.norm(directions, axis=-1, keepdims=True)
         uniforms = jax.random.uniform(key_uniform, (self.num_passes, self._sampler.num_uniforms))
         if can_fuse(target, state.position) if self.fused is None else self.fused:
             lines = jax.vmap(unravel)(directions)

@@ -61,7 +61,9 @@ class WhitenedHMC:
             )
         return KernelState(position, target.loglikelihoods(position))
 
-    def adapt(self, target: Target, positions: Position) -> Whitening:
+    def adapt(
+        self, target: Target, positions: Position, previous: Whitening | None = None
+    ) -> Whitening:
         """Return the metric at the mean of the chains."""
         centre = jax.tree.map(lambda x: x.mean(axis=0), positions)
         likelihood = weighted_derivatives(target.model, centre, target.rows, target.weights)
