@@ -14,7 +14,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From the bottom up: a module may import from its own layer's predecessors only.
 LAYERS = [
     {"base", "identity", "special", "version"},
-    {"models", "data", "selection", "target", "hot_start", "gradient", "averaging", "derivatives"},
+    {"models", "data", "selection", "target", "hot_start", "gradient", "averaging", "derivatives",
+     "flat"},
     {"diagnostics", "io", "control_variates", "laplace", "least_squares", "other_modes",
      "stopping"},
     {"kernels", "optimizers"},

@@ -15,12 +15,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from coremcmc.arviz_bridge import pareto_smooth
 from coremcmc.base import DataSource, Model, Position, Rows
 from coremcmc.data.passes import full_pass
-from coremcmc.derivatives import SumOfLogLikelihoods
+from coremcmc.derivatives import SumOfLogLikelihoods, prepared
+from coremcmc.flat import unflatten
 from coremcmc.other_modes import unvisited_mode
 from coremcmc.target import Target
 
@@ -153,10 +153,9 @@ def certify(
     """
     flat = positions.reshape(-1, positions.shape[-1])
     chosen = flat[np.linspace(0, len(flat) - 1, min(_NUM_DRAWS, len(flat))).astype(int)]
-    unravel = ravel_pytree(like)[1]
-    draws = jax.vmap(unravel)(jnp.asarray(chosen))
+    draws = unflatten(chosen, like)
     totals = full_pass(data, SumOfLogLikelihoods(model), draws)
-    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+    rows = prepared(model, stored_rows)
     potentials = _potentials(Target(model, rows, jnp.asarray(weights)), draws)
     log_ratio = np.asarray(totals) - np.asarray(potentials)
     log_ratio = log_ratio - log_ratio.mean()

@@ -4,6 +4,7 @@ A linear-predictor model needs no derivative through its matrix product: with η
 the product of the predictor with the unit vectors, everything else is row by row.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,20 @@ from jaxtyping import Array, Bool, Float
 
 from coremcmc.base import LinearPredictorModel, Model, Position, Rows
 
-__all__ = ["Derivatives", "SumDerivatives", "SumOfLogLikelihoods", "taylor_terms"]
+__all__ = [
+    "Derivatives",
+    "SumDerivatives",
+    "SumOfLogLikelihoods",
+    "prepared",
+    "taylor_terms",
+    "weighted_derivatives",
+]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def prepared(model: Model, stored_rows: Rows) -> Rows:
+    """Return rows as the model wants them, in one compiled program."""
+    return model.prepare_rows(stored_rows)
 
 
 class Derivatives(NamedTuple):

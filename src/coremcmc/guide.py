@@ -3,6 +3,7 @@
 The mode and the curvature there, which rows matter, and weights to start from.
 """
 
+import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from coremcmc.base import DataSource, Model, Position, Rows
 from coremcmc.control_variates import ControlVariate, row_spreads
+from coremcmc.derivatives import prepared
+from coremcmc.flat import unflatten
 from coremcmc.laplace import Laplace, NoModeError, laplace_approximation
 from coremcmc.least_squares import nonnegative_ridge
 from coremcmc.selection import Selected
@@ -75,7 +77,7 @@ class Guide:
 
     def control(self, model: Model, data: DataSource) -> ControlVariate:
         """Return the control variate, with its exact rows."""
-        rows = model.prepare_rows(jax.tree.map(jnp.asarray, data.take(self.exact)))
+        rows = prepared(model, data.take(self.exact))
         likelihood = self.laplace.likelihood
         return ControlVariate(
             jax.tree.map(jnp.asarray, self.laplace.position),
@@ -87,9 +89,7 @@ class Guide:
 
     def positions(self, rng: np.random.Generator, size: int) -> Position:
         """Draw starting positions from the Laplace approximation, as a pytree of arrays."""
-        unravel = ravel_pytree(self.laplace.position)[1]
-        drawn = jax.vmap(unravel)(jnp.asarray(self.laplace.draw(rng, size)))
-        return jax.tree.map(np.asarray, drawn)
+        return unflatten(self.laplace.draw(rng, size), self.laplace.position)
 
     def start_weights(
         self, model: Model, stored_rows: Rows, rng: np.random.Generator, weights: np.ndarray
@@ -125,8 +125,7 @@ def consult(
     if not settings.is_guided:
         return settings, None
     few = data.take(np.arange(min(2, data.num_rows)))
-    rows = model.prepare_rows(jax.tree.map(jnp.asarray, few))
-    start = model.initial_position(jax.random.key(seed), rows)
+    start = _start(model, few, seed)
     try:
         rng = np.random.default_rng([seed, 2])
         return settings, make_guide(model, data, coreset_size, start, rng)
@@ -149,8 +148,7 @@ def make_guide(
 ) -> Guide:
     """Make the passes. Raises :class:`coremcmc.laplace.NoModeError` where there is no mode."""
     laplace = laplace_approximation(model, data, start, progress=progress)
-    unravel = ravel_pytree(laplace.position)[1]
-    draws = jax.vmap(unravel)(jnp.asarray(laplace.draw(rng, _SPREAD_DRAWS)))
+    draws = unflatten(laplace.draw(rng, _SPREAD_DRAWS), laplace.position)
     num_rows = data.num_rows
     half = coreset_size // 2
     uniform = np.sort(rng.choice(num_rows, coreset_size - half, replace=False))
@@ -232,9 +230,13 @@ def _spreads(
     return np.array(variance)[:count], np.array(remainder)[:count]
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _start(model: Model, stored_rows: Rows, seed: int) -> Position:
+    return model.initial_position(jax.random.key(seed), model.prepare_rows(stored_rows))
+
+
 def _coreset_terms(model: Model, stored_rows: Rows, like: Position, flat: np.ndarray) -> Any:
-    unravel = ravel_pytree(like)[1]
-    return _terms(model, stored_rows, jax.vmap(unravel)(jnp.asarray(flat)))
+    return _terms(model, stored_rows, unflatten(flat, like))
 
 
 def _terms_fn(model: Model, stored_rows: Rows, positions: Position) -> Any:

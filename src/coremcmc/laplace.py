@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -14,10 +13,11 @@ from coremcmc.base import DataSource, Model, Position
 from coremcmc.data.memory import MemoryData
 from coremcmc.data.passes import full_pass
 from coremcmc.derivatives import Derivatives, SumDerivatives
+from coremcmc.flat import flatten, unflatten
 
 __all__ = ["Laplace", "NoModeError", "laplace_approximation", "newton"]
 
-_MAX_NEWTON_STEPS = 60
+_MAX_PASSES = 150
 _MAX_HALVINGS = 30
 _PILOT_ROWS = 1 << 14
 _TOLERANCE = 1e-6  # of a Newton step, in posterior standard deviations
@@ -52,7 +52,7 @@ class Laplace:
     @property
     def mean(self) -> np.ndarray:
         """Return θ̂, flattened."""
-        return np.asarray(ravel_pytree(self.position)[0])
+        return flatten(self.position)
 
     @property
     def sd(self) -> np.ndarray:
@@ -127,15 +127,17 @@ def newton(
     ``likelihood_at`` gives Σ ℓ_n and its derivatives. Stops when a step is shorter than the
     tolerance, in posterior standard deviations; raises NoModeError when that does not come about.
     """
-    first, to_tree = ravel_pytree(jax.tree.map(lambda x: jnp.asarray(x, float), start))
-    unravel: Callable[[Any], Position] = to_tree
-    flat: np.ndarray = np.asarray(first)
+    flat = flatten(start)
+
+    def unravel(vector: np.ndarray) -> Position:
+        return unflatten(vector, start)
+
     passes = 1
     try:
         likelihood = likelihood_at(unravel(flat))
     except ValueError as error:
         raise NoModeError(f"the search for a mode cannot start: {error}") from None
-    for _ in range(_MAX_NEWTON_STEPS):
+    while passes < _MAX_PASSES:
         value, gradient, hessian = _posterior(model, unravel, flat, likelihood)
         precision = _raise_eigenvalues(-hessian)
         step = np.linalg.solve(precision, gradient)

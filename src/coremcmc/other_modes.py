@@ -6,10 +6,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from coremcmc.base import Model, Position, Rows
-from coremcmc.derivatives import Derivatives, weighted_derivatives
+from coremcmc.derivatives import Derivatives, prepared, weighted_derivatives
+from coremcmc.flat import flatten, unflatten
 from coremcmc.laplace import NoModeError, newton
 
 __all__ = ["unvisited_mode"]
@@ -37,16 +37,15 @@ def unvisited_mode(
     """
     if not model.is_continuous:
         return None
-    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
-    keys = jax.random.split(jax.random.key(seed), _NUM_STARTS)
+    rows = prepared(model, stored_rows)
     likelihood_at = _likelihood(model, rows, jnp.asarray(weights))
     centre = draws.mean(axis=0)
     covariance = np.atleast_2d(np.cov(draws, rowvar=False))
     dimension = len(centre)
     limit = dimension + 8.0 * np.sqrt(2.0 * dimension) + 20.0
-    starts = [model.initial_position(key, rows) for key in keys]
-    unravel = ravel_pytree(starts[0])[1]
-    visited = _climb(model, likelihood_at, unravel(jnp.asarray(centre)))
+    drawn = jax.tree.map(np.asarray, _starts(model, rows, seed))
+    starts = [jax.tree.map(lambda x, i=i: x[i], drawn) for i in range(_NUM_STARTS)]
+    visited = _climb(model, likelihood_at, unflatten(centre, starts[0]))
     for start in starts:
         found = _climb(model, likelihood_at, start)
         if found is None:
@@ -67,9 +66,9 @@ def _climb(
         position, likelihood, precision, _ = newton(model, likelihood_at, start, _TOLERANCE)
     except NoModeError:
         return None
-    height = float(likelihood.value) + float(model.logprior_fn(position))
+    height = float(likelihood.value) + float(_logprior(model, position))
     mass = height - 0.5 * np.linalg.slogdet(precision)[1]
-    return np.asarray(ravel_pytree(position)[0]), mass
+    return flatten(position), mass
 
 
 def _likelihood(model: Model, rows: Rows, weights: jax.Array) -> Callable:
@@ -80,6 +79,17 @@ def _likelihood(model: Model, rows: Rows, weights: jax.Array) -> Callable:
         return found
 
     return at
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _starts(model: Model, rows: Rows, seed: int) -> Position:
+    keys = jax.random.split(jax.random.key(seed), _NUM_STARTS)
+    return jax.vmap(lambda key: model.initial_position(key, rows))(keys)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _logprior(model: Model, position: Position) -> jax.Array:
+    return model.logprior_fn(position)
 
 
 @functools.partial(jax.jit, static_argnums=0)
