@@ -231,7 +231,7 @@ def _spreads(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _start(model: Model, stored_rows: Rows, seed: int) -> Position:
+def _start(model: Model, stored_rows: Rows, seed: Any) -> Position:
     return model.initial_position(jax.random.key(seed), model.prepare_rows(stored_rows))
 
 

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,7 +83,7 @@ def _likelihood(model: Model, rows: Rows, weights: jax.Array) -> Callable:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _starts(model: Model, rows: Rows, seed: int) -> Position:
+def _starts(model: Model, rows: Rows, seed: Any) -> Position:
     keys = jax.random.split(jax.random.key(seed), _NUM_STARTS)
     return jax.vmap(lambda key: model.initial_position(key, rows))(keys)
 
