@@ -135,9 +135,11 @@ def test_an_unvisited_mode_is_found():
     assert "another mode, at [-" in str(found)
 
 
-def test_modes_that_all_are_visited_in_their_proportion_are_no_ground_for_complaint():
+def test_chains_that_each_stay_in_a_mode_cannot_tell_their_proportions():
     model = two_modes(lambda key: 3.0 * jax.random.normal(key, (1,)))
-    assert judge_two_modes(model, [1, -1, 1, -1]).verdict == "good"
+    found = judge_two_modes(model, [1, -1, 1, -1])
+    assert found.verdict == "poor"
+    assert "disagree" in " ".join(found.reasons)
 
 
 def test_a_mode_without_mass_is_of_no_account():
@@ -145,30 +147,17 @@ def test_a_mode_without_mass_is_of_no_account():
     assert judge_two_modes(model, [1, 1, 1, 1]).verdict == "good"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="the search climbs from the model's own starts only; where these do not vary, as in "
-    "`initial=lambda key: jnp.ones(1)`, the other mode is never found",
-)
 def test_an_unvisited_mode_is_found_where_all_starts_are_alike():
     model = two_modes(lambda key: jnp.ones(1))
     assert judge_two_modes(model, [1, 1, 1, 1]).verdict != "good"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="nothing compares the chains: draws that do not represent the coreset posterior "
-    "(R-hat far above 1) are certified all the same",
-)
 def test_chains_that_disagree_are_not_good():
     """One mode holds 98 % of the mass, but half of the chains sit in the other."""
     model = two_modes(lambda key: 3.0 * jax.random.normal(key, (1,)), tilt=2.0)
     assert judge_two_modes(model, [1, -1, 1, -1]).verdict != "good"
 
 
-@pytest.mark.xfail(strict=True, reason="the reason for another mode names no remedy")
 def test_another_mode_comes_with_a_remedy():
     model = two_modes(lambda key: 3.0 * jax.random.normal(key, (1,)))
     text = " ".join(judge_two_modes(model, [1, 1, 1, 1]).reasons)
@@ -239,18 +228,11 @@ def test_data_of_another_size_are_refused():
         small_fit().certificate(GaussianLocation(), {"x": X[:-1]})
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="only the number of rows is compared, although the fit holds the data's fingerprint",
-)
 def test_other_data_of_the_same_size_are_refused():
     with pytest.raises(ValueError, match="data"):
         small_fit().certificate(GaussianLocation(), {"x": X + 1.0})
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the model is not compared with the one that the fit was made with"
-)
 def test_another_model_is_refused():
     other = FunctionModel(
         lambda p: -0.5 * jnp.sum(p["theta"] ** 2),

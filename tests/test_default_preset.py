@@ -176,24 +176,12 @@ def test_parts_of_it_can_be_left_out():
     assert fit.to_arviz()["posterior"]["beta"].shape == (8, 50, 3)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=ValueError,
-    reason="the informed selection's weights sum to N on average only, so that the paper's bound "
-    "B = N is refused for about every other seed",
-)
 def test_the_paper_bound_on_the_sum_of_weights_is_accepted():
     for seed in range(6):
         fit = short_fit(max_weight_sum=N, num_iterations=2, num_draws=5, seed=seed)
         assert fit.coreset.weights_last.sum() <= N * (1 + 1e-9)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="the passes and the draws at fixed weights are compiled for the model as a key, and "
-    "are found again after the model was changed; only the training loop is compiled anew",
-)
 def test_a_model_that_was_changed_is_compiled_anew():
     """The prior moves the answer from 5 to 0 when its scale changes in place."""
 

@@ -20,6 +20,7 @@ from coremcmc.arviz_bridge import pareto_smooth
 from coremcmc.base import DataSource, Model, Position, Rows
 from coremcmc.data.passes import full_pass
 from coremcmc.derivatives import SumOfLogLikelihoods, prepared
+from coremcmc.diagnostics import split_rhat
 from coremcmc.flat import unflatten
 from coremcmc.other_modes import unvisited_mode
 from coremcmc.target import Target
@@ -32,6 +33,7 @@ _AGREES = "means and spreads agree with the full posterior's as far as can be se
 # Below this residual variance V nothing else matters, the shape of the weights' tail included: no
 # mean is off by more than √V = 0.1 sds, and sds by about √(V/2).
 _NEGLIGIBLE = 0.01
+_MOST_RHAT = 1.1
 _LIMITS = {  # average squared z-score, largest |log sd ratio|, Pareto k-hat
     _GOOD: (0.02, np.log(1.15), 0.7),
     _USABLE: (0.25, np.log(1.5), 1.0),
@@ -185,6 +187,15 @@ def certify(
         None if laplace is None else laplace.sd,
         len(chosen),
     )
+    if positions.shape[1] > 1 and positions.shape[0] > 3:
+        disagreement = split_rhat(positions)
+        if disagreement > _MOST_RHAT:
+            text = (
+                f"the chains disagree (R-hat {disagreement:.2f}), so the draws are not those of "
+                "one posterior. Draw more (num_draws), train longer (num_iterations), or give the "
+                "chains another kernel."
+            )
+            return dataclasses.replace(found, verdict="poor", reasons=[text])
     other_mode = unvisited_mode(model, stored_rows, weights, flat)
     verdict, reasons = _judge(found, other_mode)
     return dataclasses.replace(found, verdict=verdict, reasons=reasons)
@@ -203,7 +214,9 @@ def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list
         place = np.array2string(other_mode[:4], precision=3)
         return "poor", [
             f"the posterior has another mode, at {place}{' …' if len(other_mode) > 4 else ''}, "
-            "that no chain has visited. A coreset fitted around one mode does not know the other."
+            "that no chain has visited, and a coreset fitted around one mode does not know the "
+            "other. Use preset='paper' with initial_positions in all modes, or a parametrisation "
+            "with one mode."
         ]
     if found.residual_variance <= _NEGLIGIBLE:
         return _GOOD, [_AGREES]

@@ -20,6 +20,12 @@ def certify_fit(fit: Fit, model: Model, data: Any, laplace: Any = None) -> Certi
             f"data has {source.num_rows:,} rows, but the fit was made from "
             f"{fit.coreset.num_rows:,}."
         )
+    for name, found in (("model", model.describe()), ("data", source.fingerprint())):
+        if fit.config[name] != found:
+            raise ValueError(
+                f"{name} is not the one that the fit was made with: {found} here, "
+                f"{fit.config[name]} there."
+            )
     draws = fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
     with jax.enable_x64(True):
         rows = source.take(fit.coreset.indices)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["average_squared_z", "coordinate_names", "latter_half_means"]
+__all__ = ["average_squared_z", "coordinate_names", "latter_half_means", "split_rhat"]
 
 
 def average_squared_z(mean: Any, reference_mean: Any, reference_sd: Any) -> Any:
@@ -37,3 +37,18 @@ def coordinate_names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
         for index in np.ndindex(*shape):
             names.append(f"{name}[{','.join(map(str, index))}]" if shape else name)
     return names
+
+
+def split_rhat(draws: np.ndarray) -> float:
+    """Largest split R-hat over coordinates of draws × chains × coordinates.
+
+    A coordinate that is constant everywhere counts as agreed upon.
+    """
+    half = draws.shape[0] // 2
+    halves = np.concatenate([draws[:half], draws[half : 2 * half]], axis=1)
+    within = halves.var(axis=0, ddof=1).mean(axis=0)
+    between = halves.mean(axis=0).var(axis=0, ddof=1)
+    moving = (within > 0) | (between > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rhat = np.sqrt((half - 1) / half + between / within)
+    return float(np.max(np.where(moving, rhat, 1.0)))

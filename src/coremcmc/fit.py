@@ -13,6 +13,7 @@ from coremcmc.certify_fit import certify_fit
 from coremcmc.data import as_data_source
 from coremcmc.growing import grow
 from coremcmc.guide import consult
+from coremcmc.identity import has_changed
 from coremcmc.io import check_writable
 from coremcmc.result import Fit
 from coremcmc.run import Run, save_or_warn
@@ -145,6 +146,8 @@ def fit(
         )
     settings = resolve(model, data, coreset_size, preset, options)
     data.check(model)
+    if has_changed(model, model.describe()):
+        jax.clear_caches()  # compiled for what the model was before it was changed in place
     with jax.enable_x64(True):
         if not is_informed(settings):  # bad input is told before the passes
             choose_rows(settings, data, int(coreset_size), seed)

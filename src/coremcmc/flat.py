@@ -23,6 +23,7 @@ def unflatten(flat: np.ndarray, like: Position) -> Position:
     sizes = [int(np.prod(np.shape(x))) for x in leaves]
     parts = np.split(np.asarray(flat), np.cumsum(sizes)[:-1], axis=-1)
     shaped = [
-        part.reshape(*part.shape[:-1], *np.shape(x)) for part, x in zip(parts, leaves, strict=True)
+        part.reshape((*part.shape[:-1], *np.shape(x)))
+        for part, x in zip(parts, leaves, strict=True)
     ]
     return jax.tree.unflatten(structure, shaped)

@@ -20,7 +20,7 @@ from coremcmc.flat import unflatten
 from coremcmc.laplace import Laplace, NoModeError, laplace_approximation
 from coremcmc.least_squares import nonnegative_ridge
 from coremcmc.selection import Selected
-from coremcmc.settings import Settings
+from coremcmc.settings import Settings, within_bound
 
 __all__ = ["Guide", "consult", "make_guide"]
 
@@ -70,7 +70,7 @@ class Guide:
         if isinstance(settings.initial_weights, str) and settings.initial_weights == _FITTED:
             rows = data.take(selected.indices)
             weights = self.start_weights(model, rows, rng, selected.weights)
-            selected = selected._replace(weights=weights)
+            selected = selected._replace(weights=within_bound(settings, weights))
         positions = self.positions(rng, settings.num_chains) if given is None else given
         use = settings.control_variate and self.variance_ratio > 1.0
         return selected, self.control(model, data) if use else None, positions
@@ -153,7 +153,7 @@ def make_guide(
     half = coreset_size // 2
     uniform = np.sort(rng.choice(num_rows, coreset_size - half, replace=False))
     largest = _Largest(min(_NUM_EXACT, num_rows))
-    informed = _Largest(half)
+    informed, widest = _Largest(half), _Largest(half)
     total = np.zeros(3)  # Σ sd(ℓ_n), Σ var(ℓ_n), Σ var(remainder_n)
     for start_row, rows in data.blocks(min(_BLOCK_ROWS, num_rows)):
         count = len(jax.tree.leaves(rows)[0])
@@ -162,18 +162,18 @@ def make_guide(
         index = np.arange(start_row, start_row + count)
         total += sd.sum(), variance.sum(), remainder.sum()
         largest.add(remainder, index, remainder)
+        widest.add(sd, index, sd)
         # Efraimidis and Spirakis: the largest of log(u)/s are a draw without replacement in
         # proportion to s. Rows of the uniform half are passed over.
-        with np.errstate(divide="ignore"):
-            keys = np.log(rng.random(count)) / sd
-        keys[np.isin(index, uniform, assume_unique=True)] = -np.inf
-        informed.add(keys, index, sd)
+        keys = np.log(rng.random(count)) / np.maximum(sd, 1e-150)
+        others = ~np.isin(index, uniform, assume_unique=True)
+        informed.add(keys[others], index[others], sd[others])
     exact = np.sort(largest.index)
     chosen = np.concatenate([uniform, informed.index])
     order = np.argsort(chosen)
-    weights = _selection_weights(
-        model, data, laplace.position, draws, chosen, num_rows, half, total[0]
-    )
+    variance, _ = _spreads(model, laplace.position, draws, data.take(chosen), num_rows)
+    counts = _expected_counts(np.sqrt(variance), half, total[0], np.sort(widest.values)[::-1])
+    weights = 1.0 / np.minimum((coreset_size - half) / num_rows + counts, 1.0)
     left = max(total[2] - largest.values.sum(), 0.0)
     ratio = float(total[1] / left) if left > 0 else np.inf
     return Guide(laplace, exact, Selected(chosen[order], weights[order]), ratio)
@@ -198,22 +198,20 @@ class _Largest:
         self.keys, self.index, self.values = keys, index, values
 
 
-def _selection_weights(
-    model: Model,
-    data: DataSource,
-    centre: Position,
-    draws: Position,
-    chosen: np.ndarray,
-    num_rows: int,
-    half: int,
-    total_sd: float,
-) -> np.ndarray:
-    """One over the expected count of each chosen row, which makes weighted sums about unbiased."""
-    variance, _ = _spreads(model, centre, draws, data.take(chosen), num_rows)
-    expected = (len(chosen) - half) / num_rows
-    if total_sd > 0:
-        expected = expected + half * np.sqrt(variance) / total_sd
-    return 1.0 / np.minimum(expected, 1.0)
+def _expected_counts(sd: np.ndarray, size: int, total: float, widest: np.ndarray) -> np.ndarray:
+    """Expected counts of rows in a draw of ``size`` in proportion to their sd, without replacement.
+
+    A row whose share would exceed one is taken once, and the others share what is left. ``widest``
+    holds the largest sds, descending, ``total`` the sum of all.
+    """
+    certain = 0
+    for value in widest:
+        if total <= 0 or (size - certain) * value < total:
+            break
+        certain, total = certain + 1, total - value
+    sure = sd >= widest[certain - 1] if certain else np.zeros(sd.shape, bool)
+    rest = (size - certain) * sd / total if total > 0 else np.zeros_like(sd)
+    return np.where(sure, 1.0, np.minimum(rest, 1.0))
 
 
 def _spreads(

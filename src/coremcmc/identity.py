@@ -68,3 +68,16 @@ def _content(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # not yet filled: the function refers to itself
         return None
+
+
+_SEEN: dict[Any, str] = {}
+
+
+def has_changed(thing: Any, identity: str) -> bool:
+    """Whether something that compares equal was described otherwise when last seen.
+
+    An object changed in place finds the programs again that were compiled for what it was.
+    """
+    before = _SEEN.get(thing)
+    _SEEN[thing] = identity
+    return before is not None and before != identity

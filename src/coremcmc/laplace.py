@@ -21,6 +21,7 @@ _MAX_PASSES = 150
 _MAX_HALVINGS = 30
 _PILOT_ROWS = 1 << 14
 _TOLERANCE = 1e-6  # of a Newton step, in posterior standard deviations
+_TOO_FLAT = 100.0  # the smallest posterior sd, relative to the mode
 _FLOOR = 1e-10  # of the curvature's eigenvalues, relative to the largest
 
 
@@ -139,13 +140,24 @@ def newton(
         raise NoModeError(f"the search for a mode cannot start: {error}") from None
     while passes < _MAX_PASSES:
         value, gradient, hessian = _posterior(model, unravel, flat, likelihood)
-        precision = _raise_eigenvalues(-hessian)
-        step = np.linalg.solve(precision, gradient)
+        if not np.isfinite(hessian).all():
+            break
+        values, vectors = np.linalg.eigh(-0.5 * (hessian + hessian.T))
+        largest = float(np.abs(values).max())
+        if largest == 0.0:
+            break
+        raised = np.maximum(np.abs(values), _FLOOR * largest)
+        step = vectors @ ((vectors.T @ gradient) / raised)
         decrement = float(np.sqrt(np.maximum(gradient @ step, 0.0)))  # length in posterior sds
         if not np.isfinite(decrement):
             break
-        if decrement < tolerance:
-            return unravel(flat), likelihood, precision, passes
+        if decrement < tolerance and largest**-0.5 > _TOO_FLAT * (1.0 + np.abs(flat).max()):
+            break  # flat in every direction: on the way to infinity
+        is_top = values[0] > -1e-8 * largest
+        if decrement < tolerance and is_top:
+            return unravel(flat), likelihood, (vectors * raised) @ vectors.T, passes
+        if decrement < tolerance:  # a saddle: leave it along the steepest way up
+            step = vectors[:, 0] / np.sqrt(raised[0])
         for halving in range(_MAX_HALVINGS):
             moved = flat + step * 0.5**halving
             try:
@@ -188,12 +200,3 @@ def _prior_derivatives(model: Model, position: Position) -> Any:
         return model.logprior_fn(unravel(x))
 
     return logprior(flat), jax.grad(logprior)(flat), jax.hessian(logprior)(flat)
-
-
-def _raise_eigenvalues(matrix: np.ndarray) -> np.ndarray:
-    """Return a positive definite matrix: the eigenvalues' magnitudes, none below a floor."""
-    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-    magnitudes = np.maximum(np.abs(values), _FLOOR * np.abs(values).max())
-    if np.array_equal(magnitudes, values):
-        return matrix
-    return (vectors * magnitudes) @ vectors.T

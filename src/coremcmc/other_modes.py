@@ -46,6 +46,10 @@ def unvisited_mode(
     limit = dimension + 8.0 * np.sqrt(2.0 * dimension) + 20.0
     drawn = jax.tree.map(np.asarray, _starts(model, rows, seed))
     starts = [jax.tree.map(lambda x, i=i: x[i], drawn) for i in range(_NUM_STARTS)]
+    # And from all around what was visited, whatever the model's own starts are.
+    rng = np.random.default_rng(seed)
+    wide = 20.0 * draws.std(axis=0) * rng.standard_normal((_NUM_STARTS // 2, dimension))
+    starts += [unflatten(x, starts[0]) for x in (-centre, *(centre + wide))]
     visited = _climb(model, likelihood_at, unflatten(centre, starts[0]))
     for start in starts:
         found = _climb(model, likelihood_at, start)

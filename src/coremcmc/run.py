@@ -215,7 +215,7 @@ class Run:
         if not self.settings.num_draws:
             return fit
         algorithm = self.algorithm
-        draws, _ = sample_target(
+        draws, stuck = sample_target(
             algorithm.kernel,
             jax.random.fold_in(self.key, 2**31),
             Target(algorithm.model, self.rows, jnp.asarray(fit.coreset.weights)),
@@ -224,6 +224,12 @@ class Run:
             num_draws=self.settings.num_draws,
             num_warmup=_WARMUP,
         )
+        if bool(stuck):
+            warnings.warn(
+                "a chain got stuck while drawing from the coreset posterior: its log density is "
+                "NaN or discontinuous somewhere. Check the model.",
+                stacklevel=4,
+            )
         named = {k: np.swapaxes(np.asarray(x), 0, 1) for k, x in self._constrain(draws).items()}
         return dataclasses.replace(fit, sampled_positions=np.asarray(draws), sampled=named)
 

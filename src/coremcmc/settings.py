@@ -23,6 +23,7 @@ __all__ = [
     "choose_rows",
     "is_informed",
     "resolve",
+    "within_bound",
 ]
 
 _MAX_RECORDS = 2000
@@ -103,6 +104,12 @@ class Settings:
                 f"not {optimizer!r}."
             )
         return optimizer
+
+
+def within_bound(settings: Settings, weights: np.ndarray) -> np.ndarray:
+    """Scale weights that were not given by the user down to ``max_weight_sum``."""
+    bound = settings.max_weight_sum
+    return weights if bound is None else weights * min(1.0, bound / weights.sum())
 
 
 def is_informed(settings: Settings) -> bool:
@@ -196,7 +203,8 @@ def choose_rows(
     """
     selection = settings.selection
     if _is(selection, "informed") and informed is not None:
-        return informed._replace(weights=_initial_weights(settings, informed, data.num_rows))
+        bounded = informed._replace(weights=within_bound(settings, informed.weights))
+        return bounded._replace(weights=_initial_weights(settings, bounded, data.num_rows))
     if isinstance(selection, str):
         selection = _lookup("selection", selection, {"uniform": Uniform})()
     if isinstance(selection, list) or hasattr(selection, "__array__"):
