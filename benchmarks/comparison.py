@@ -22,6 +22,8 @@ COLUMNS = [
     *("verdict", "cpu", "cpu_with", "peak_gb", "reference", "note"),
 ]
 
+METHODS = ("laplace", "ours", "subsample", "nuts", "nuts_plain", "hmcecs", "paper")
+
 
 def read():
     if not TABLE.exists():
@@ -43,7 +45,7 @@ def plain(value):
 
 
 def run_one(name, only):
-    from comparison_methods import METHODS
+    import comparison_methods
     from comparison_problems import PROBLEMS
 
     began = time.process_time()
@@ -53,7 +55,7 @@ def run_one(name, only):
     for method in only or problem.methods:
         rows = [r for r in read() if (r["problem"], r["method"]) != (name, method)]
         try:
-            for row in METHODS[method](problem):
+            for row in comparison_methods.METHODS[method](problem):
                 row |= {"problem": name, "N": problem.num_rows, "method": method}
                 row["reference"] = problem.reference
                 rows.append({key: plain(value) for key, value in row.items()})
@@ -67,9 +69,9 @@ def run_one(name, only):
 
 
 def groups(rows):
-    """Rows of one problem, method and size together, in the order of the table."""
+    """Rows of one problem, method and size together, in the order of their names."""
     found = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row["problem"], METHODS.index(row["method"]))):
         key = (row["problem"], row["method"], row["M"] if row["method"] != "hmcecs" else "")
         found.setdefault(key, []).append(row)
     return found
@@ -137,7 +139,8 @@ def plot(rows):
             xlabel="CPU seconds without compilation",
             ylabel="z² of the posterior mean",
         )
-        axes.legend(fontsize=7)
+        if axes.collections:
+            axes.legend(fontsize=7)
         figure.savefig(FOLDER / f"{name}.png", dpi=90)
         plt.close(figure)
 
