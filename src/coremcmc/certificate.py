@@ -27,7 +27,8 @@ from coremcmc.target import Target
 
 __all__ = ["Certificate", "certify"]
 
-_NUM_DRAWS = 400
+_NUM_DRAWS, _FEWEST_DRAWS = 400, 100
+_EVALUATIONS = 1e8  # of a row's log-likelihood, as many as a pass should take
 _GOOD, _USABLE = "good", "usable"
 _AGREES = "means and spreads agree with the full posterior's as far as can be seen."
 # Below this residual variance V nothing else matters, the shape of the weights' tail included: no
@@ -154,7 +155,8 @@ def certify(
         The Laplace approximation, if there is one.
     """
     flat = positions.reshape(-1, positions.shape[-1])
-    chosen = flat[np.linspace(0, len(flat) - 1, min(_NUM_DRAWS, len(flat))).astype(int)]
+    num_draws = int(np.clip(_EVALUATIONS / data.num_rows, _FEWEST_DRAWS, _NUM_DRAWS))
+    chosen = flat[np.linspace(0, len(flat) - 1, min(num_draws, len(flat))).astype(int)]
     draws = unflatten(chosen, like)
     totals = full_pass(data, SumOfLogLikelihoods(model), draws)
     rows = prepared(model, stored_rows)

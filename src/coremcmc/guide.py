@@ -25,7 +25,7 @@ from coremcmc.settings import Settings, within_bound
 __all__ = ["Guide", "consult", "make_guide"]
 
 _FITTED = "least_squares"
-_SPREAD_DRAWS = 32
+_SPREAD_DRAWS, _FEW_SPREAD_DRAWS, _MANY_ROWS = 32, 12, 200_000
 _FIT_DRAWS = 600
 _CHECK_DRAWS = 200
 _NUM_EXACT = 500
@@ -148,8 +148,9 @@ def make_guide(
 ) -> Guide:
     """Make the passes. Raises :class:`coremcmc.laplace.NoModeError` where there is no mode."""
     laplace = laplace_approximation(model, data, start, progress=progress)
-    draws = unflatten(laplace.draw(rng, _SPREAD_DRAWS), laplace.position)
     num_rows = data.num_rows
+    num_draws = _SPREAD_DRAWS if num_rows <= _MANY_ROWS else _FEW_SPREAD_DRAWS
+    draws = unflatten(laplace.draw(rng, num_draws), laplace.position)
     half = coreset_size // 2
     uniform = np.sort(rng.choice(num_rows, coreset_size - half, replace=False))
     largest = _Largest(min(_NUM_EXACT, num_rows))
