@@ -1,7 +1,6 @@
 """Non-negative weights by which a few rows imitate the sum over all rows."""
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 __all__ = ["nonnegative_ridge"]
 
@@ -21,6 +20,8 @@ def nonnegative_ridge(
 
     The result is feasible whatever happens; it is exact unless the rounds run out.
     """
+    from scipy.linalg import cho_factor, cho_solve
+
     values, vectors = np.linalg.eigh(terms @ terms.T)
     kept = vectors[:, values > 1e-8 * ridge]
     terms, target = kept.T @ terms, kept.T @ target
