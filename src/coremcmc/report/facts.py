@@ -1,0 +1,124 @@
+"""What was run, on what, and what it cost."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from coremcmc.report.formatting import cell, count, duration, number
+
+__all__ = ["STOPPED", "cost_of", "facts_of"]
+
+STOPPED = {
+    "finished": "all iterations done",
+    "settled": "settled: neither the residual nor the posterior mean moved any more",
+    "interrupted": "interrupted before its end",
+    "failed": "failed; this is the last good state",
+    "running": "still running; this is a checkpoint of it",
+}
+
+Facts = list[tuple[str, str]]
+
+
+def facts_of(fit: Any, extra: Mapping[str, Any] | None) -> Facts:
+    """Return names and values, the user's own first."""
+    config, settings = fit.config, fit.config["settings"]
+    facts = [(str(name), cell(value, 300)) for name, value in (extra or {}).items()]
+    facts += [
+        ("Model", str(config["model"])),
+        ("Data", f"{count(fit.coreset.num_rows)} rows (N): {_columns(config['data'])}"),
+        ("Coreset", f"{count(len(fit.coreset))} rows (M)"),
+        ("Seed", str(config["seed"])),
+        ("Preset", str(config["preset"])),
+        (
+            "Iterations",
+            f"{count(fit.iteration)} of at most {count(settings['num_iterations'])}"
+            if settings.get("stops_early")
+            else f"{count(fit.iteration)} of {count(settings['num_iterations'])}",
+        ),
+        ("Ended", _ended(fit)),
+        ("Hot start", _hot_start(fit)),
+        (
+            "Markov chains",
+            f"{settings['num_chains']} while training, moved by "
+            f"{settings['kernel'] or 'the kernel that suits the model'}",
+        ),
+        (
+            "Rows and weights",
+            f"selection {_plain(settings['selection'])}, first weights "
+            f"{_plain(settings['initial_weights'])}, returned weights "
+            f"{settings['returned_weights']}",
+        ),
+        (
+            "Optimizer",
+            f"{_plain(settings['optimizer'])}, on subsamples of "
+            f"{count(settings['subsample_size'])} rows",
+        ),
+        ("Posterior draws", _draws(fit)),
+        ("Computed on", str(config.get("device", "unknown"))),
+    ]
+    return facts
+
+
+def _columns(data: Any) -> str:
+    """Turn ``{"['x']": 'float64[100, 4]'}`` into words."""
+    if not isinstance(data, Mapping):
+        return str(data)
+    shapes = data.get("shapes")
+    if not isinstance(shapes, Mapping):
+        return ", ".join(f"{key} {value}" for key, value in data.items())
+    parts = []
+    for name, shape in shapes.items():
+        name = re.sub(r"^\['(.*)'\]$", r"\1", str(name))
+        parts.append(f"{name} {shape}")
+    return ", ".join(parts)
+
+
+def _ended(fit: Any) -> str:
+    """Say why the run ended, with the numbers that decided it where they are known."""
+    return getattr(fit, "stop_reason", "") or STOPPED.get(fit.stopped, str(fit.stopped))
+
+
+def _plain(value: Any) -> str:
+    return str(value).strip("'")
+
+
+def _hot_start(fit: Any) -> str:
+    if fit.config["settings"]["hot_start"] is None:
+        return "off"
+    passed_at = fit.hot_start["passed_at"]
+    if passed_at < 0:
+        return "not passed yet"
+    text = f"passed at iteration {count(passed_at)}"
+    return text + " (forced by its cap)" if fit.hot_start["is_forced"] else text
+
+
+def _draws(fit: Any) -> str:
+    posterior = fit.posterior
+    if not posterior:
+        return "none"
+    chains, draws = next(iter(posterior.values())).shape[:2]
+    how = "at fixed weights" if fit.sampled else "made while the weights moved (latter half)"
+    return f"{chains} chains × {count(draws)}, {how}"
+
+
+def cost_of(fit: Any) -> list[tuple[str, str, str]]:
+    """Return name, number and explanation of what the training took."""
+    evaluations = fit.traces.get("num_evaluations", ())
+    done = int(evaluations[-1]) if len(evaluations) else 0
+    recorded = int(fit.traces["iteration"][-1]) if len(evaluations) else 0
+    subsampled = fit.iteration * int(fit.config["settings"]["subsample_size"])
+    return [
+        ("Time", duration(fit.seconds), "wall time in all: passes, training, draws, compiling"),
+        ("Iterations", count(fit.iteration), fit.stopped),
+        (
+            "Evaluations",
+            count(done),
+            "of the coreset's log density by the kernels"
+            + (f", {number(done / recorded, 3)} an iteration" if recorded else ""),
+        ),
+        (
+            "Rows subsampled",
+            count(subsampled),
+            f"{number(subsampled / fit.coreset.num_rows, 3)} times the data",
+        ),
+    ]

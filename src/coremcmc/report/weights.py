@@ -1,0 +1,111 @@
+"""The coreset: how its weights are spread, and its heaviest rows."""
+
+from typing import Any
+
+import numpy as np
+
+from coremcmc.report.figure import Figure
+from coremcmc.report.formatting import count, number, percent
+from coremcmc.report.svg import Chart
+
+__all__ = ["effective_rows", "weight_facts", "weight_figures"]
+
+_BINS = 32
+
+
+def effective_rows(weights: np.ndarray) -> float:
+    """(Σw)²/Σw², the number of equally heavy rows that the weights amount to."""
+    squares = float(np.square(weights).sum())
+    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def _half(weights: np.ndarray) -> int:
+    """Return how many of the heaviest rows carry half of the weight."""
+    shares = np.cumsum(np.sort(weights)[::-1])
+    return int(np.searchsorted(shares, 0.5 * shares[-1])) + 1
+
+
+def weight_facts(coreset: Any) -> list[tuple[str, str, str]]:
+    """Name, number and explanation of what the weights amount to."""
+    weights = np.asarray(coreset.weights, dtype=float)
+    size, total = len(weights), float(weights.sum())
+    zeros = int((weights == 0).sum())
+    facts = [
+        ("Rows", count(size), f"of {coreset.num_rows:,}, {percent(size / coreset.num_rows)}"),
+        (
+            "Effective number of rows",
+            count(effective_rows(weights)),
+            f"{percent(effective_rows(weights) / size)} of M; (Σw)²/Σw²",
+        ),
+        ("Zero weights", count(zeros), "rows that drop out altogether"),
+        ("Sum of weights", number(total, 6), f"{number(total / coreset.num_rows, 4)} × N"),
+    ]
+    if total > 0:
+        share = float(weights.max()) / total
+        facts.append(("Largest weight", number(weights.max(), 4), f"{percent(share)} of the sum"))
+    return facts
+
+
+def weight_figures(coreset: Any) -> list[Figure]:
+    """Draw a histogram of the weights, and the share that the heaviest rows carry."""
+    weights = np.asarray(coreset.weights, dtype=float)
+    positive = weights[np.isfinite(weights) & (weights > 0)]
+    if positive.size == 0:
+        return []
+    return [_histogram(positive, weights, coreset.num_rows), _shares(positive)]
+
+
+def _histogram(positive: np.ndarray, weights: np.ndarray, num_rows: int) -> Figure:
+    start = num_rows / len(weights)
+    low, high = float(min(positive.min(), start)), float(max(positive.max(), start))
+    # Weights next to nothing would take most of a logarithmic axis.
+    low = max(low, float(np.quantile(positive, 0.02)) / 10, high * 1e-6)
+    is_log = high > 4 * low
+    if high <= 1.001 * low:
+        low, high = 0.5 * low, 1.5 * high
+    edges = np.geomspace(low, high, _BINS + 1) if is_log else np.linspace(low, high, _BINS + 1)
+    counts, _ = np.histogram(np.maximum(positive, edges[0]), edges)
+    label = f"Histogram of {len(positive):,} positive weights"
+    chart = Chart(label, (edges[0], edges[-1]), (0.0, 1.08 * float(counts.max())), x_log=is_log)
+    for left, right, height in zip(edges[:-1], edges[1:], counts, strict=True):
+        if height:
+            chart.bar((float(left), float(right)), (0.0, float(height)), "fill-bar")
+    chart.vertical(start, "c2 dash")
+    chart.frame("weight (log scale)" if is_log else "weight", "rows")
+    place = float(chart.x.place(start))
+    is_right = place > 0.6 * chart.size[0]
+    text = f"N/M = {number(start, 4)}"
+    chart.text((place + (-5 if is_right else 5), 33), text, "note", "end" if is_right else "start")
+    zeros = int((weights == 0).sum())
+    apart = f" {zeros:,} zero weights are not drawn." if zeros else ""
+    if positive.min() < edges[0]:
+        apart += f" The first bar holds all weights below {number(edges[1], 2)}."
+    return Figure(
+        "Weights",
+        (chart.svg(),),
+        "How many rows have which weight: the number of rows of the data that each stands for. "
+        "Dashed, what all would have if they were equal. A few weights far to the right mean that "
+        f"the posterior hangs on those rows.{apart}",
+    )
+
+
+def _shares(positive: np.ndarray) -> Figure:
+    ranked = np.sort(positive)[::-1]
+    shares = np.concatenate([[0.0], 100 * np.cumsum(ranked) / ranked.sum()])
+    half, size = _half(positive), len(positive)
+    chart = Chart("Share of the weight that the heaviest rows carry", (0, size), (0, 100))
+    chart.line([0, size], [0, 100], "zero")
+    at = np.unique(np.linspace(0, size, 121).astype(int))
+    chart.line(at, shares[at], "c1 strong")
+    reached = shares[half]
+    chart.line([half, half], [0, reached], "c2 dash")
+    chart.line([0, half], [reached, reached], "c2 dash")
+    chart.dots([half], [reached], "point-c2")
+    chart.frame("heaviest rows", "% of the weight")
+    return Figure(
+        "Who carries the weight",
+        (chart.svg(),),
+        f"Share of the total weight that the heaviest rows carry together: half of it lies on "
+        f"{half:,} of {size:,} rows (dashed). The straight line is that of equal weights; a "
+        "curve that leaps up at the left means that few rows decide.",
+    )
