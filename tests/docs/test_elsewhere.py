@@ -1,0 +1,172 @@
+"""The coreset in NumPyro, PyMC, Stan and statsmodels: the same posterior as in this package."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pygments.lexers import _stan_builtins as stan
+from scipy import optimize, special, stats
+
+import coremcmc
+from coremcmc.target import Target
+from tests.docs.pages import DOCS, blocks_of, run_blocks
+
+PAGE = DOCS / "guides" / "elsewhere.md"
+STAN = next(block.code for block in blocks_of(PAGE) if block.language == "stan")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS"),
+]
+
+
+@pytest.fixture(scope="module")
+def page(demo_output, tmp_path_factory):
+    """Everything that the page's code defines, run once."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "demo-output").symlink_to(demo_output, target_is_directory=True)
+    with pytest.MonkeyPatch.context() as patch, jax.enable_x64(False):
+        patch.chdir(folder)
+        namespace = run_blocks(PAGE, {"__name__": "__main__"})
+    # Copies: JAX remembers an array by its identity as it was in 32-bit mode.
+    columns = {name: namespace[name].copy() for name in ("x", "y", "weight")}
+    return {**namespace, **columns, "folder": folder}
+
+
+@pytest.fixture(scope="module")
+def points(page):
+    """Positions around the posterior: intercept first."""
+    draws = page["fit"].sampled_positions.reshape(-1, 5)
+    rng = np.random.default_rng(0)
+    return draws.mean(axis=0) + 5.0 * draws.std(axis=0) * rng.standard_normal((6, 5))
+
+
+@pytest.fixture
+def densities(page, points):
+    """Log densities of our coreset posterior there."""
+    return np.array([_target(page, page["model"])({"beta": jnp.asarray(p)}) for p in points])
+
+
+def _target(page, model):
+    rows = {"x": jnp.asarray(page["x"]), "y": jnp.asarray(page["y"])}
+    return Target(model, model.prepare_rows(rows), jnp.asarray(page["weight"]))
+
+
+def test_file_holds_the_rows_of_the_table(page):
+    kept = page["coreset"]
+    original = page["table"].iloc[kept["row"]].reset_index(drop=True)
+    assert 100 < len(kept) <= 500
+    assert (original == kept[original.columns].reset_index(drop=True)).all(axis=None)
+    in_order = page["fit"].coreset.weights[page["fit"].coreset.weights > 0]
+    np.testing.assert_array_equal(kept["weight"], in_order)
+
+
+def test_numpyro_has_the_same_density(page, points, densities):
+    arguments = (page["x"], page["y"], page["weight"])
+    density = page["numpyro"].infer.util.log_density
+    found = [
+        density(page["weighted"], arguments, {}, {"intercept": p[0], "beta": p[1:]})[0]
+        for p in points
+    ]
+    np.testing.assert_allclose(found, densities, rtol=1e-8)
+
+
+def test_numpyro_draws_the_same_posterior(page):
+    """Means within 4 standard errors of their Monte Carlo noise; sds within a tenth."""
+    ours = page["fit"].sample(1_000, num_chains=2).posterior["beta"].reshape(-1, 5)
+    samples = page["mcmc"].get_samples()
+    theirs = np.column_stack([samples["intercept"], samples["beta"]])
+    effective = page["numpyro"].diagnostics.effective_sample_size(theirs[None])
+    error = theirs.std(axis=0) * np.sqrt(1 / effective + 1 / 1_000)
+    assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error).all()
+    np.testing.assert_allclose(ours.std(axis=0), theirs.std(axis=0), rtol=0.1)
+
+
+def test_pymc_has_the_same_density(page, points, densities):
+    density = page["weighted_pymc"].compile_logp()
+    found = [float(density({"intercept": p[0], "beta": p[1:]})) for p in points]
+    np.testing.assert_allclose(found, densities, rtol=1e-8)
+
+
+# -- Stan: no compiler here, so the program's own statements are evaluated in Python ---------------
+
+
+def _stan_block(name):
+    return re.search(rf"^{name} {{\n(.*?)^}}", STAN, re.MULTILINE | re.DOTALL)[1]
+
+
+def _in_python(statements):
+    """Stan's statements as Python's. Only what the page uses is known."""
+    text = re.sub(
+        r"for \(m in 1:M\) {\n(.*?)\n\s*}", r"for m in range(M):\n\1", statements, flags=re.S
+    )
+    text = re.sub(r"vector\[M\] (\w+);", r"\1 = np.zeros(M)", text)
+    text = re.sub(r"vector\[M\] (\w+ =)", r"\1", text)
+    text = text.replace("x * beta", "x @ beta").replace(" | ", ", ").replace(";", "")
+    return "\n".join(line[2:] for line in text.splitlines())
+
+
+def test_stan_program_is_made_of_what_stan_has():
+    called = set(re.findall(r"(\w+)\(", re.sub(r"for \(", "", STAN)))
+    assert called == {"bernoulli_logit_lpmf", "normal_lpdf", "dot_product"}
+    assert called <= set(stan.FUNCTIONS)
+    assert STAN.count("{") == STAN.count("}")
+    assert [line.split()[0] for line in STAN.splitlines() if line[0].isalpha()] == [
+        "data",
+        "parameters",
+        "model",
+    ]
+
+
+def test_stan_data_are_those_that_the_program_declares(page):
+    declared = re.findall(r"(\w+);$", _stan_block("data"), re.MULTILINE)
+    assert sorted(declared) == sorted(page["inputs"])
+    assert (page["folder"] / "coreset.json").exists()
+    assert set(page["inputs"]["y"]) == {0, 1}
+    assert min(page["inputs"]["w"]) > 0
+
+
+def test_stan_statements_have_the_same_density(page, points, densities):
+    source = _in_python(_stan_block("model"))
+    functions = {
+        "np": np,
+        "normal_lpdf": lambda x, mean, sd: stats.norm.logpdf(x, mean, sd).sum(),
+        "bernoulli_logit_lpmf": lambda y, eta: special.log_expit(eta if y else -eta),
+        "dot_product": np.dot,
+    }
+    data = {k: np.asarray(v) if isinstance(v, list) else v for k, v in page["inputs"].items()}
+    found = []
+    for p in points:
+        scope = {**functions, **data, "intercept": p[0], "beta": p[1:], "target": 0.0}
+        exec(source, scope)
+        found.append(scope["target"])
+    np.testing.assert_allclose(found, densities, rtol=1e-8)
+
+
+# -- statsmodels -----------------------------------------------------------------------------------
+
+
+def test_statsmodels_estimate_is_our_mode_under_a_wide_prior(page):
+    wide = coremcmc.GLM("logistic", prior="normal(1000)", intercept_prior="normal(1000)")
+    target = _target(page, wide)
+
+    @jax.jit
+    def objective(beta):
+        return jax.value_and_grad(lambda b: -target({"beta": b}))(beta)
+
+    start = np.asarray(page["mle"].params) + 0.1
+    found = optimize.minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-5})
+    mode, mle, error = found.x, np.asarray(page["mle"].params), np.asarray(page["mle"].bse)
+    assert (np.abs(mode - mle) < 1e-3 * error).all()
+
+
+def test_statsmodels_estimate_and_errors_are_those_of_all_rows(page):
+    sm = page["sm"]
+    full = sm.GLM(
+        page["data"]["y"], sm.add_constant(page["data"]["x"]), family=sm.families.Binomial()
+    ).fit()
+    difference = np.asarray(page["mle"].params) - full.params
+    assert (np.abs(difference) < 0.2 * full.bse).all()
+    np.testing.assert_allclose(page["mle"].bse, full.bse, rtol=0.1)
