@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint types lock bench clean
+.PHONY: demo test check docs lint types lock bench clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.installed: requirements.lock pyproject.toml
@@ -13,14 +13,14 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-demo: $(VENV)/.installed  ## fit a coreset to 100,000 generated rows; about a minute
+demo: $(VENV)/.installed  ## cancelled flights, 298,000 rows; ends with a report
 	$(BIN)/coremcmc demo --out demo-output
 
 test: $(VENV)/.installed lint types  ## style, types, and the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.installed lint types  ## the tests that take seconds
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -29,6 +29,9 @@ lint: $(VENV)/.installed
 types: $(VENV)/.installed
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed  ## the documentation, in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 bench: $(VENV)/.installed  ## time and memory of an iteration
 	$(BIN)/python benchmarks/iteration.py
 
@@ -36,4 +39,4 @@ lock:  ## resolve pyproject.toml anew into requirements.lock (needs uv)
 	uv pip compile pyproject.toml --group dev --group build --universal --no-emit-index-url --no-annotate --no-header -o requirements.lock
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output docs/_build

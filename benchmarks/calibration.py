@@ -120,7 +120,9 @@ def spoilt_coresets(problem, fit, seed):
             prepared = model.prepare_rows(jax.tree.map(jnp.asarray, rows))
             target = Target(model, prepared, jnp.asarray(weights))
             lengths = {"num_draws": 1000, "num_warmup": 500}
-            draws, _ = sample_target(WhitenedHMC(), jax.random.key(seed), target, starts, **lengths)
+            draws, *_ = sample_target(
+                WhitenedHMC(), jax.random.key(seed), target, starts, **lengths
+            )
             draws = np.asarray(draws)
             found = certify(model, data, rows, weights, draws, like, fit.position_names, None)
             row = judge(problem, found, draws)

@@ -9,9 +9,15 @@ import pytest
 
 import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation
-from coremcmc.certificate import Certificate, certify
+from coremcmc.certificate import Certificate, _estimated, _judge, certify
+from coremcmc.control_passes import make_control
 from coremcmc.data import MemoryData
+from coremcmc.data.passes import full_pass
+from coremcmc.derivatives import SumDerivatives, SumOfLogLikelihoods
+from coremcmc.kernels import WhitenedHMC
 from coremcmc.laplace import laplace_approximation
+from coremcmc.sampling import sample_target
+from coremcmc.target import Target
 
 N = 300
 X = np.random.default_rng(0).standard_normal((N, 3)) + 1.0
@@ -103,6 +109,169 @@ def test_what_the_gaussian_at_the_mode_says_is_kept():
 def test_chains_that_never_moved_are_not_good(far):
     draws = np.repeat(exact_draws(np.ones(N), ALL, shape=(1, 4)), 100, axis=0) + far
     assert judge(np.ones(N), draws=draws).verdict != "good"
+
+
+# -- draws that do not tell enough -----------------------------------------------------------------
+
+
+def wandering(memory, num_draws=1_000, num_chains=4):
+    """Chains from the exact posterior, each draw with so much ``memory`` of the one before."""
+    rng = np.random.default_rng(4)
+    noise = rng.standard_normal((num_draws, num_chains, 3))
+    chains = np.empty_like(noise)
+    chains[0] = noise[0]
+    for t in range(1, num_draws):
+        chains[t] = memory * chains[t - 1] + np.sqrt(1 - memory**2) * noise[t]
+    return X.sum(axis=0) / (1 + N) + chains / np.sqrt(1 + N)
+
+
+def test_draws_that_mix_slowly_are_not_good():
+    """The weights are exact and the chains agree, but 4,000 draws are worth some sixty."""
+    found = judge(np.ones(N), draws=wandering(0.97))
+    assert found.residual_variance < 1e-20
+    assert found.verdict == "usable"
+    assert "mix slowly" in str(found)
+    assert "num_draws" in str(found)
+    expected = 4_000 * (1 - 0.97) / (1 + 0.97)
+    assert expected / 3 < found.effective_draws < 3 * expected
+    assert judge(np.ones(N), draws=wandering(0.3)).verdict == "good"
+
+
+def test_one_coordinate_that_mixes_slowly_is_enough_to_doubt():
+    draws = wandering(0.0)
+    draws[:, :, 1] = wandering(0.97)[:, :, 1]
+    assert judge(np.ones(N), draws=draws).verdict == "usable"
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (3, 4), (10, 4), (5, 8)])
+def test_a_handful_of_draws_is_not_good(shape):
+    draws = exact_draws(np.ones(N), ALL, shape=shape)
+    found = judge(np.ones(N), draws=draws)
+    assert found.verdict != "good"
+    assert found.effective_draws < 200
+
+
+def test_chains_that_all_stand_at_one_point_are_not_good():
+    draws = np.broadcast_to(exact_draws(np.ones(N), ALL, shape=(1, 1)), (300, 4, 3))
+    assert judge(np.ones(N), draws=draws).verdict != "good"
+
+
+# -- without a pass --------------------------------------------------------------------------------
+
+
+MODEL = coremcmc.LogisticRegression()
+DATA = coremcmc.logistic_data(seed=3, num_rows=4_000, num_features=2)
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Estimates from 2 × 300 of the 4,000 rows, so that they are noisy."""
+    monkeypatch.setattr("coremcmc.certificate._ESTIMATE_ROWS", 300)
+
+
+@pytest.fixture(scope="module")
+def guided():
+    """A control variate with ten exact rows only, away from the mode, so that noise is left."""
+    with jax.enable_x64(True):
+        data = MemoryData(DATA)
+        laplace = laplace_approximation(MODEL, data, {"beta": jnp.zeros(3)})
+        centre = {"beta": laplace.mean + 4.0 * laplace.sd}
+        likelihood = full_pass(data, SumDerivatives(MODEL), centre)
+        return laplace, make_control(MODEL, data, centre, likelihood, np.arange(10), 5.0)
+
+
+def coreset_draws(laplace, indices, weights, seed):
+    """Draws of a coreset's posterior: chains of the default kernel."""
+    rows = {name: jnp.asarray(column[indices]) for name, column in DATA.items()}
+    target = Target(MODEL, MODEL.prepare_rows(rows), jnp.asarray(weights))
+    start = {"beta": jnp.asarray(laplace.draw(np.random.default_rng(seed), 8))}
+    draws, stuck, _ = sample_target(
+        WhitenedHMC(), jax.random.key(seed), target, start, num_draws=400, num_warmup=200
+    )
+    assert not stuck
+    return np.asarray(draws)
+
+
+def both_ways(guided, weights, indices, seed=0):
+    """The certificate by a pass and by an estimate, of the same draws."""
+    laplace, control = guided
+    draws = coreset_draws(laplace, indices, weights, seed)
+    rows = {name: column[indices] for name, column in DATA.items()}
+    arguments = (MODEL, MemoryData(DATA), rows, weights, draws, {"beta": jnp.zeros(3)})
+    names = ["beta[0]", "beta[1]", "beta[2]"]
+    return [certify(*arguments, names, control=c) for c in (None, control)]
+
+
+def some_weights(seed, size=400, spread=0.0):
+    rng = np.random.default_rng(seed)
+    indices = np.sort(rng.choice(4_000, size, replace=False))
+    return np.full(size, 4_000 / size) * np.exp(spread * rng.standard_normal(size)), indices
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_estimate_agrees_with_the_pass_within_its_noise(guided, few_rows, seed):
+    """The noise is a function of θ with a known variance, so √V is off by at most its root."""
+    weights, indices = some_weights(seed, 4_000, spread=0.1 * seed)
+    exact, estimate = both_ways(guided, weights, indices, seed)
+    assert exact.noise_variance == 0.0
+    assert "noise" not in str(exact)
+    assert estimate.noise_variance > 1e-4  # else nothing is tested
+    assert "(noise" in str(estimate)
+    noise = np.sqrt(estimate.noise_variance)
+    spread = np.sqrt(estimate.residual_variance) - np.sqrt(exact.residual_variance)
+    assert abs(spread) < 4 * noise
+    shift = (estimate.corrected_mean - exact.corrected_mean) / exact.corrected_sd
+    assert np.abs(shift).max() < 4 * noise
+    if seed == 0:
+        assert exact.verdict == estimate.verdict == "good"
+    else:
+        assert exact.squared_z > 1e-4
+
+
+def test_the_noise_that_is_told_is_the_noise_that_there_is(guided, few_rows):
+    """Over rows in forty orders, and so forty subsamples; 4.5 standard errors of the ratio."""
+    laplace, _ = guided
+    flat = laplace.draw(np.random.default_rng(5), 60)
+    told, found = [], []
+    for seed in range(40):
+        order = np.random.default_rng(seed).permutation(4_000)
+        data = MemoryData({name: column[order] for name, column in DATA.items()})
+        centre = {"beta": laplace.mean + 4.0 * laplace.sd}
+        likelihood = full_pass(data, SumDerivatives(MODEL), centre)
+        control = make_control(MODEL, data, centre, likelihood, np.arange(10), 5.0)
+        sums, noise = _estimated(MODEL, data, control, flat)
+        exact = full_pass(data, SumOfLogLikelihoods(MODEL), {"beta": flat})
+        told.append(noise)
+        found.append(np.var(sums - exact, ddof=1))
+    error = np.std(np.subtract(found, told), ddof=1) / np.sqrt(40)
+    assert abs(np.mean(found) - np.mean(told)) < 4.5 * error
+    assert error < 0.3 * np.mean(told)
+
+
+def test_an_estimate_from_all_rows_has_no_noise(guided):
+    weights, indices = some_weights(7)
+    exact, estimate = both_ways(guided, weights, indices)
+    assert estimate.noise_variance == 0.0
+    assert estimate.residual_variance == pytest.approx(exact.residual_variance, rel=1e-6)
+    assert estimate.verdict == exact.verdict
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_corrupted_coreset_is_never_good_by_an_estimate(guided, few_rows, seed):
+    exact, estimate = both_ways(guided, *some_weights(seed, spread=1.0), seed)
+    assert exact.verdict != "good"
+    assert estimate.verdict != "good"
+
+
+@pytest.mark.parametrize("residual", [0.001, 0.05])
+def test_what_is_below_the_noise_is_not_good(residual):
+    """By chance the noise may undo what is there, so that little is seen of it."""
+    seen = dataclasses.replace(judge(np.ones(N)), residual_variance=residual)
+    assert _judge(seen, None)[0] == "good"
+    verdict, reasons = _judge(dataclasses.replace(seen, noise_variance=0.5), None)
+    assert verdict == "usable"
+    assert "certificate=True" in " ".join(reasons)
+    assert _judge(dataclasses.replace(seen, noise_variance=5.0), None)[0] == "poor"
 
 
 # -- several modes --------------------------------------------------------------------------------

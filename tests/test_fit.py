@@ -4,6 +4,7 @@ import contextlib
 import functools
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -602,4 +603,16 @@ def test_the_progress_bar_is_shown_when_asked_and_silent_otherwise(capsys):
     assert "hot" in shown
     assert "|g|=" in shown
     short_fit(progress=None)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_progress_shows_the_passes_of_the_default_preset(capsys):
+    options = {"num_draws": 20, "preset": "default"}
+    short_fit(progress=True, **options)
+    shown = capsys.readouterr().err
+    assert re.search(r"reading the data, pass \d+ .*2000/2000 rows", shown)
+    assert re.search(r"judging the coreset, pass 1 .*2000/2000 rows", shown)
+    assert "300/300" in shown
+    short_fit(progress=None, **options)
     assert capsys.readouterr().err == ""

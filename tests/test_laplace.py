@@ -120,6 +120,67 @@ def test_rare_events_that_the_pilot_misses_are_found_on_all_rows(monkeypatch):
     np.testing.assert_allclose(x.T @ (y - fitted), 0.0, atol=1e-6)  # the score equations
 
 
+# -- many parameters -----------------------------------------------------------------------------
+
+
+def many_parameters(num_rows=1_500, dimension=60):
+    """Poisson counts whose rates are sums of softplus features: no linear predictor, one mode."""
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal((num_rows, dimension)) @ np.diag(np.linspace(0.2, 2.0, dimension))
+    rate = np.log1p(np.exp(x @ rng.standard_normal(dimension) / 5))
+    model = FunctionModel(
+        logprior=lambda beta: -0.5 * jnp.sum(beta**2),
+        loglikelihood=lambda beta, rows: (
+            rows["y"] * jnp.log(jax.nn.softplus(rows["x"] @ beta))
+            - jax.nn.softplus(rows["x"] @ beta)
+        ),
+        initial=lambda key: jnp.zeros(dimension),
+    )
+    return model, {"x": x, "y": rng.poisson(rate)}
+
+
+@pytest.mark.parametrize("pilot", [1 << 14, 50], ids=["few rows", "many rows"])
+def test_many_parameters_need_fewer_second_derivatives(monkeypatch, pilot):
+    """The same mode as by Newton's method alone; with many rows the pilot must not undo the climb.
+
+    Newton's own starts: one where the rows are few, the pilot's mode where they are many.
+    """
+    monkeypatch.setattr("coremcmc.laplace._PILOT_ROWS", pilot)
+    model, rows = many_parameters()
+    data, start = MemoryData(rows), jnp.full(60, 0.3)
+    climbed = laplace_approximation(model, data, start)
+    monkeypatch.setattr("coremcmc.laplace._COSTLY_HESSIAN", 1_000)
+    alone = laplace_approximation(model, data, start)
+    difference = climbed.mean - alone.mean
+    assert np.sqrt(difference @ alone.precision @ difference) < 1e-5
+    np.testing.assert_allclose(climbed.precision, alone.precision, rtol=1e-6, atol=1e-6)
+    assert climbed.num_passes < alone.num_passes
+    assert climbed.num_passes <= 3
+
+
+def test_a_climb_into_an_overflow_is_left_to_newtons_method(monkeypatch):
+    monkeypatch.setattr("coremcmc.laplace._COSTLY_HESSIAN", 1)
+    model = FunctionModel(
+        logprior=lambda theta: jnp.zeros(()),
+        loglikelihood=lambda theta, rows: (
+            rows * jnp.log(theta[0]) - theta[0] + theta[1] - jnp.exp(theta[1])
+        ),
+        initial=lambda key: jnp.ones(2),
+    )
+    rows = np.random.default_rng(10).poisson(0.05, 2_000).astype(float)
+    found = laplace_approximation(model, MemoryData(rows), jnp.array([0.01, 3.0]))
+    np.testing.assert_allclose(found.mean, [rows.mean(), 0.0], rtol=1e-5, atol=1e-5)
+
+
+def test_too_many_parameters_for_a_matrix_are_refused_before_any_pass(monkeypatch):
+    monkeypatch.setattr("coremcmc.laplace._MOST_DIMENSIONS", 59)
+    model, rows = many_parameters(num_rows=100)
+    seen = []
+    with pytest.raises(NoModeError, match=r"60 parameters, too many .*at most 59"):
+        laplace_approximation(model, MemoryData(rows), jnp.zeros(60), progress=seen.append)
+    assert not seen
+
+
 def test_progress_tells_of_the_rows():
     seen = []
     data = MemoryData({"x": np.ones((10, 1))})

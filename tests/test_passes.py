@@ -9,6 +9,7 @@ import pytest
 
 from coremcmc.data import MemoryData, passes
 from coremcmc.data.passes import full_pass
+from coremcmc.progress import PassBar
 
 BLOCK = 64
 
@@ -139,3 +140,42 @@ def test_progress_counts_rows_and_ends_at_their_number():
     seen.clear()
     full_pass(MemoryData(np.ones(7)), Total(), (), progress=seen.append)
     assert seen == [7]
+
+
+# -- the bar --------------------------------------------------------------------------------------
+
+
+def passes_over(num_rows, num_passes, enabled):
+    data = MemoryData(np.ones(num_rows))
+    with PassBar("reading the data", num_rows, enabled) as bar:
+        for _ in range(num_passes):
+            full_pass(data, Total(), (), progress=bar)
+
+
+@pytest.mark.parametrize("num_rows", [7, 2 * BLOCK + 5], ids=["one block", "several"])
+def test_a_bar_that_is_asked_for_counts_rows_and_passes(capsys, num_rows):
+    passes_over(num_rows, 3, True)
+    shown = capsys.readouterr().err
+    assert f"{num_rows}/{num_rows} rows" in shown
+    assert "reading the data, pass 3" in shown
+
+
+def test_a_bar_is_silent_where_there_is_no_terminal_or_it_is_not_wanted(capsys):
+    for enabled in (None, False):
+        passes_over(7, 2, enabled)
+    captured = capsys.readouterr()
+    assert captured.err == captured.out == ""
+
+
+def test_a_bar_without_a_pass_shows_nothing(capsys):
+    passes_over(7, 0, True)
+    assert capsys.readouterr().err == ""
+
+
+def test_on_a_terminal_the_bar_is_shown_and_then_taken_away(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    passes_over(7, 2, None)
+    shown = capsys.readouterr().err
+    assert "pass 2" in shown
+    assert shown.rstrip().endswith("\x1b[2K")  # its line is erased

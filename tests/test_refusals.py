@@ -87,6 +87,12 @@ CASES = {
     "weights name": ({"initial_weights": "best"}, "initial_weights must be"),
     "bound": ({"max_weight_sum": 50.0}, "sum to 100.*max_weight_sum"),
     "bound sign": ({"max_weight_sum": 0.0}, "max_weight_sum must be positive"),
+    "certificate": ({"certificate": "guess"}, r"certificate must be True.*'estimate'.*or False"),
+    "estimate of the paper": ({"certificate": "estimate"}, "needs the control variate"),
+    "estimate of a discrete model": (
+        {"model": SparseRegression(), "certificate": "estimate", "preset": "default"},
+        "needs the control variate.*certificate=True",
+    ),
     "returned": ({"returned_weights": "best"}, "returned_weights must be"),
     "start shape": ({"initial_positions": {"beta": np.zeros((3, 3))}}, "initial_positions.*chains"),
     "start value": (
@@ -277,5 +283,5 @@ def test_a_stuck_slice_stops_the_run():
         return spike + 0.0 * rows["y"]
 
     model = FunctionModel(lambda p: jnp.zeros(()), loglikelihood, lambda key: jnp.zeros(1))
-    with pytest.raises(FitError, match="iteration 1: the slice sampler found no point"):
+    with pytest.raises(FitError, match="iteration 1: a chain cannot move"):
         paper_fit(model, {"y": Y}, 10, num_iterations=50)

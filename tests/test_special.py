@@ -5,8 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
-from coremcmc.special import log, log_factorial, log_softplus, softplus
+from coremcmc.special import (
+    log,
+    log1p,
+    log_factorial,
+    log_normal_cdf,
+    log_rising_factorial,
+    log_softplus,
+    softplus,
+)
 
 # Dense where the functions bend, and out to where exp(x) overflows or underflows.
 X = np.concatenate(
@@ -112,6 +121,69 @@ def test_derivatives_of_log_and_of_log_factorial_are_not_lost_in_the_bits():
     np.testing.assert_allclose(
         jax.vmap(jax.grad(log_factorial))(jnp.asarray(x)), scipy.special.digamma(x + 1), rtol=1e-10
     )
+
+
+def test_log1p_is_exact_to_a_few_units_in_the_last_place():
+    x = np.concatenate([np.geomspace(1e-300, 1e300, 20_001), np.linspace(0.0, 3.0, 20_001), [1.0]])
+    assert_close(jax.jit(log1p)(x), np.log1p(x.astype(np.longdouble)), FEW_ULPS)
+    np.testing.assert_allclose(jax.vmap(jax.grad(log1p))(x), 1 / (1 + x), rtol=1e-15)
+    assert np.isnan(log1p(jnp.asarray(np.nan)))
+
+
+# -- the normal distribution function -------------------------------------------------------------
+
+TAILS = np.concatenate([np.linspace(-37.0, 37.0, 10_001), np.linspace(-40.0, 40.0, 1_001)])
+
+
+def test_log_normal_cdf_is_that_of_scipy_on_both_tails():
+    far = np.concatenate([TAILS, -np.geomspace(1.0, 1e8, 500)])
+    actual = np.asarray(jax.jit(log_normal_cdf)(far))
+    expected = scipy.special.log_ndtr(far)
+    np.testing.assert_allclose(actual, expected, rtol=1e-14, atol=1e-28)
+
+
+def test_derivatives_of_log_normal_cdf_hold_out_to_forty_and_beyond():
+    """Slope φ/Φ = m, and curvature −m (x + m), in extended precision by a continued fraction."""
+    x = np.concatenate([TAILS, -np.geomspace(40.0, 1e10, 200)])
+    slope = np.asarray(jax.vmap(jax.grad(log_normal_cdf))(x))
+    curvature = np.asarray(jax.vmap(jax.grad(jax.grad(log_normal_cdf)))(x))
+    u = -x[x < -8].astype(np.longdouble)
+    tail = u
+    for k in range(300, 1, -1):  # m = u + 1/(u + 2/(u + 3/(u + …)))
+        tail = u + k / tail
+    assert_close(slope[x < -8], u + 1 / tail, rtol=1e-14)
+    assert_close(curvature[x < -8], -(u + 1 / tail) / tail, rtol=1e-11)
+    middle = x[x >= -8]
+    m = np.exp(scipy.stats.norm.logpdf(middle) - scipy.special.log_ndtr(middle))
+    np.testing.assert_allclose(slope[x >= -8], m, rtol=1e-12, atol=TINY)
+    np.testing.assert_allclose(curvature[x >= -8], -m * (middle + m), rtol=1e-10, atol=1e-300)
+
+
+# -- ratios of gamma functions --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("a", [1e-8, 0.01, 0.5, 3.0, 1e2, 1e5, 1e9, 1e15, 1e60])
+def test_log_rising_factorial_is_the_sum_of_logarithms(a):
+    y = np.array([0, 1, 2, 3, 10, 57, 1000])
+    terms = [np.log(np.longdouble(a) + np.arange(n, dtype=np.longdouble)).sum() for n in y]
+    actual = jax.jit(log_rising_factorial)(jnp.asarray(a), jnp.asarray(y, float))
+    assert_close(actual, np.array(terms), rtol=1e-15, atol=1e-15)
+
+
+def test_log_rising_factorial_by_halves_and_its_derivatives():
+    a = np.geomspace(1e-3, 1e3, 50)
+    half = np.full(50, 0.5)
+    expected = scipy.special.gammaln(a + 0.5) - scipy.special.gammaln(a)
+    np.testing.assert_allclose(
+        jax.jit(log_rising_factorial)(a, half), expected, rtol=1e-12, atol=1e-12
+    )
+    for order, reference in ((1, scipy.special.digamma), (2, lambda v: scipy.special.zeta(2, v))):
+        function = log_rising_factorial
+        for _ in range(order):
+            function = jax.grad(function)
+        actual = jax.vmap(function)(a, half)
+        expected = reference(a + 0.5) - reference(a)
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_float32_stays_float32():

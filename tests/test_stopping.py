@@ -20,13 +20,23 @@ def test_a_flat_residual_and_a_still_mean_have_settled():
     found = settled(np.full(400, 0.5), noise(400))
     assert found.is_flat
     assert found.is_still
-    assert "0.5 after 0.5" in found.reason
+    assert found.is_done
+    assert "0.5 in the last quarter after 0.5 and 0.5" in found.reason
 
 
 def test_a_falling_residual_is_not_flat():
     found = settled(np.exp(-np.arange(400) / 100), noise(400))
     assert not found.is_flat
     assert found.is_still
+
+
+def test_a_residual_that_fell_much_since_the_second_quarter_is_worth_more_iterations():
+    """Flat at the end, so that the weights may be averaged, but not small, and not yet done."""
+    residual = np.repeat([1.0, 1.0, 0.5, 0.45], 100)
+    found = settled(residual, noise(400))
+    assert found.is_flat
+    assert not found.is_done
+    assert settled(0.03 * residual, noise(400)).is_done  # of two coordinates: small enough
 
 
 def test_a_drifting_mean_is_not_still():

@@ -1,53 +1,39 @@
 """Bayesian coresets and posterior draws from them, with nothing to tune.
 
-``coremcmc.fit(model, data, coreset_size)`` is all that a first fit needs.
+``coremcmc.fit(model, data, coreset_size)`` is all that a first fit needs. The public names are
+listed in ``coremcmc.surface``.
 """
 
-from coremcmc.base import LinearPredictorModel, Model
-from coremcmc.coreset_mcmc import coreset_mcmc
-from coremcmc.data import (
-    MemoryData,
-    gaussian_location_data,
-    logistic_data,
-    sparse_regression_data,
-)
-from coremcmc.fit import fit
-from coremcmc.hot_start import HotStart
-from coremcmc.models import (
-    BradleyTerry,
-    FunctionModel,
-    GaussianLocation,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegression,
-    SparseRegression,
-)
-from coremcmc.optimizers import hot_dog
-from coremcmc.result import Coreset, Fit
-from coremcmc.run import FitError
-from coremcmc.selection import Stratified
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from coremcmc.version import __version__ as __version__
 
-__all__ = [
-    "BradleyTerry",
-    "Coreset",
-    "Fit",
-    "FitError",
-    "FunctionModel",
-    "GaussianLocation",
-    "HotStart",
-    "LinearPredictorModel",
-    "LinearRegression",
-    "LogisticRegression",
-    "MemoryData",
-    "Model",
-    "PoissonRegression",
-    "SparseRegression",
-    "Stratified",
-    "coreset_mcmc",
-    "fit",
-    "gaussian_location_data",
-    "hot_dog",
-    "logistic_data",
-    "sparse_regression_data",
-]
+if TYPE_CHECKING:
+    from coremcmc.surface import *  # noqa: F403
+else:
+    # JAX takes most of a second to import. The command's help and the shell's completion do not
+    # need it, so the names are loaded when the first of them is asked for.
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__" or not name.startswith("__"):
+            surface = importlib.import_module("coremcmc.surface")
+            if name == "__all__" or name in surface.__all__:
+                return getattr(surface, name)
+            if name in globals():  # a module that the surface has imported
+                return globals()[name]
+        raise AttributeError(f"module 'coremcmc' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})
+
+    class _Package(ModuleType):
+        """Keeps ``coremcmc.fit`` the function when Python imports the module of that name."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in ("fit", "coreset_mcmc") or not isinstance(value, ModuleType):
+                super().__setattr__(name, value)
+
+    sys.modules[__name__].__class__ = _Package

@@ -23,22 +23,23 @@ def _from_dict(groups: dict[str, dict[str, np.ndarray]]) -> Any:
     return arviz.from_dict(**groups)
 
 
-def to_arviz(fit: Any) -> Any:
-    """Posterior draws with sample stats, the coreset's weights as constant data, and attributes."""
+def to_arviz(fit: Any, log_likelihood: np.ndarray | None = None) -> Any:
+    """Posterior draws with sample stats, the coreset in its own group, and attributes."""
     posterior = fit.posterior
-    kept = next(iter(posterior.values())).shape[1]
-    # Draws at fixed weights were made after the traces.
-    stats = {} if fit.sampled else {"lp": fit.traces["log_potentials"][-kept:].T}
-    data = _from_dict(
-        {
-            "posterior": posterior,
-            **({"sample_stats": stats} if stats else {}),
-            "constant_data": {
-                "coreset_index": fit.coreset.indices,
-                "coreset_weight": fit.coreset.weights,
-            },
-        }
-    )
+    kept = next(iter(posterior.values())).shape[1] if posterior else 0
+    if not kept:
+        raise ValueError("the fit has no draws yet, and ArviZ needs some. Train it longer.")
+    # Draws at fixed weights were made after the traces, and have stats of their own.
+    stats = fit.sample_stats if fit.sampled else {"lp": fit.traces["log_potentials"][-kept:].T}
+    # A slash in a name, as of I(hour / 2), would be a path in a netCDF file.
+    groups: dict[str, Any] = {
+        "posterior": {name.replace("/", "\u2215"): x for name, x in posterior.items()}
+    }
+    if stats:
+        groups["sample_stats"] = stats
+    if log_likelihood is not None:
+        groups["log_likelihood"] = {"row": log_likelihood}
+    data = _from_dict(groups)
     data["posterior"].attrs.update(
         inference_library="coremcmc",
         inference_library_version=fit.config["versions"]["coremcmc"],
@@ -47,15 +48,40 @@ def to_arviz(fit: Any) -> Any:
         num_rows=fit.coreset.num_rows,
         coreset_size=len(fit.coreset),
         num_iterations=fit.iteration,
+        verdict="none" if fit.verdict is None else fit.verdict.verdict,
     )
+    rows = np.arange(len(fit.coreset))
+    coreset = {"row": fit.coreset.indices, "weight": fit.coreset.weights}
+    _add_group(data, "coreset", coreset, rows)
+    _add_group(data, "observed_data", fit.coreset.rows, rows)
     return data
+
+
+def _add_group(data: Any, name: str, columns: dict[str, np.ndarray], rows: np.ndarray) -> None:
+    """Add columns that share the coreset's axis, other axes being named after the column."""
+    import xarray
+
+    variables = {}
+    for column, values in columns.items():
+        column = column.replace("/", "\u2215")
+        others = [f"{column}_dim_{i}" for i in range(values.ndim - 1)]
+        variables[column] = (["coreset_row", *others], values)
+    dataset = xarray.Dataset(variables, coords={"coreset_row": rows})
+    if hasattr(data, "add_groups"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # groups of one's own are unusual
+            data.add_groups({name: dataset})
+    else:
+        data[name] = xarray.DataTree(dataset)
 
 
 def convergence(draws: np.ndarray) -> tuple[float, float]:
     """Bulk effective sample size and R-hat of chains × draws; NaN where there are too few."""
     if draws.shape[1] < 4 or np.ptp(draws) == 0:
         return float("nan"), float("nan")
-    arviz, data = _import_arviz(), _from_dict({"posterior": {"x": draws}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that there are more chains than draws
+        arviz, data = _import_arviz(), _from_dict({"posterior": {"x": draws}})
     ess, rhat = arviz.ess(data), arviz.rhat(data)
     return float(np.asarray(ess["x"])), float(np.asarray(rhat["x"]))
 

@@ -9,6 +9,7 @@ What lies where π_w never goes is not seen by any of this, so other modes are s
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coremcmc.arviz_bridge import pareto_smooth
+from coremcmc.arviz_bridge import convergence, pareto_smooth
 from coremcmc.base import DataSource, Model, Position, Rows
+from coremcmc.control_variates import ControlVariate
 from coremcmc.data.passes import full_pass
 from coremcmc.derivatives import SumOfLogLikelihoods, prepared
 from coremcmc.diagnostics import split_rhat
+from coremcmc.estimated_sums import EstimatedSums
 from coremcmc.flat import unflatten
 from coremcmc.other_modes import unvisited_mode
 from coremcmc.target import Target
@@ -35,6 +38,9 @@ _AGREES = "means and spreads agree with the full posterior's as far as can be se
 # mean is off by more than √V = 0.1 sds, and sds by about √(V/2).
 _NEGLIGIBLE = 0.01
 _MOST_RHAT = 1.1
+_FEWEST_EFFECTIVE = 200
+_WORST_COORDINATES = 4
+_ESTIMATE_ROWS = 1 << 15
 _LIMITS = {  # average squared z-score, largest |log sd ratio|, Pareto k-hat
     _GOOD: (0.02, np.log(1.15), 0.7),
     _USABLE: (0.25, np.log(1.5), 1.0),
@@ -65,6 +71,11 @@ class Certificate:
         What the Gaussian at the mode says, where there is one.
     num_draws
         J.
+    noise_variance
+        Variance of the log ratio that comes from its estimate: zero after a full pass. The
+        residual variance contains it, so that the verdict errs on the safe side.
+    effective_draws
+        The smallest effective number of the draws over the coordinates that mix worst.
     """
 
     verdict: str
@@ -79,6 +90,8 @@ class Certificate:
     laplace_mean: np.ndarray | None = None
     laplace_sd: np.ndarray | None = None
     num_draws: int = 0
+    noise_variance: float = 0.0
+    effective_draws: float = float("inf")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for a file."""
@@ -115,9 +128,10 @@ class Certificate:
         return np.where(self.sd == self.corrected_sd, 1.0, self.sd / _positive(self.corrected_sd))
 
     def __str__(self) -> str:
+        noise = f" (noise {self.noise_variance:.2g})" if self.noise_variance else ""
         lines = [
             f"certificate  {self.verdict}: " + " ".join(self.reasons),
-            f"             residual variance {self.residual_variance:.3g}, Pareto k "
+            f"             residual variance {self.residual_variance:.3g}{noise}, Pareto k "
             f"{self.pareto_k:.2f} ({self.num_draws} draws)",
         ]
         if self.pareto_k <= _LIMITS[_GOOD][2] or self.residual_variance <= _NEGLIGIBLE:
@@ -142,6 +156,9 @@ def certify(
     like: Position,
     names: list[str],
     laplace: Any = None,
+    *,
+    control: ControlVariate | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Certificate:
     """Judge a coreset by draws of its posterior and one full pass. Call it in 64-bit mode.
 
@@ -153,12 +170,20 @@ def certify(
         A position, for its structure.
     laplace
         The Laplace approximation, if there is one.
+    control
+        A control variate: then the sums are estimated from some rows, and no pass is made.
+    progress
+        Called with the number of rows done.
     """
     flat = positions.reshape(-1, positions.shape[-1])
     num_draws = int(np.clip(_EVALUATIONS / data.num_rows, _FEWEST_DRAWS, _NUM_DRAWS))
     chosen = flat[np.linspace(0, len(flat) - 1, min(num_draws, len(flat))).astype(int)]
     draws = unflatten(chosen, like)
-    totals = full_pass(data, SumOfLogLikelihoods(model), draws)
+    if control is None:
+        totals = full_pass(data, SumOfLogLikelihoods(model), draws, progress=progress)
+        noise_variance = 0.0
+    else:
+        totals, noise_variance = _estimated(model, data, control, chosen)
     rows = prepared(model, stored_rows)
     potentials = _potentials(Target(model, rows, jnp.asarray(weights)), draws)
     log_ratio = np.asarray(totals) - np.asarray(potentials)
@@ -188,6 +213,8 @@ def certify(
         None if laplace is None else laplace.mean,
         None if laplace is None else laplace.sd,
         len(chosen),
+        noise_variance,
+        _effective_draws(positions),
     )
     if positions.shape[1] > 1 and positions.shape[0] > 3:
         disagreement = split_rhat(positions)
@@ -201,6 +228,30 @@ def certify(
     other_mode = unvisited_mode(model, stored_rows, weights, flat)
     verdict, reasons = _judge(found, other_mode)
     return dataclasses.replace(found, verdict=verdict, reasons=reasons)
+
+
+def _estimated(
+    model: Model, data: DataSource, control: ControlVariate, flat: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Sums from two subsamples, and the variance over the draws that their difference shows."""
+    size = min(_ESTIMATE_ROWS, data.num_rows // 2)
+    some = np.random.default_rng(0).choice(data.num_rows, 2 * size, replace=False)
+    first, second = (
+        EstimatedSums(model, data, control, np.sort(rows))(flat) for rows in np.split(some, 2)
+    )
+    share = 1.0 - 2 * size / data.num_rows  # of a finite number of rows
+    return 0.5 * (first + second), share * float(np.var(first - second, ddof=1)) / 4.0
+
+
+def _effective_draws(positions: np.ndarray) -> float:
+    """Effective number of draws of the coordinates whose chains agree least."""
+    if positions.shape[0] < 4:  # too few to tell how they depend on one another
+        return float(positions.shape[0] * positions.shape[1])
+    chains = np.swapaxes(positions, 0, 1)
+    spread = chains.mean(axis=1).std(axis=0) / np.maximum(chains.std(axis=(0, 1)), 1e-300)
+    worst = np.argsort(spread)[-_WORST_COORDINATES:]
+    found = [convergence(chains[:, :, i])[0] for i in worst]
+    return float(np.nanmin(found)) if np.isfinite(found).any() else 0.0
 
 
 @jax.jit
@@ -220,11 +271,18 @@ def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list
             "other. Use preset='paper' with initial_positions in all modes, or a parametrisation "
             "with one mode."
         ]
-    if found.residual_variance <= _NEGLIGIBLE:
-        return _GOOD, [_AGREES]
+    slow = (
+        f"the draws mix slowly (their effective number is {found.effective_draws:,.0f}). Draw more "
+        "(num_draws, or fit.sample with NUTS)."
+    )
+    mixes = found.effective_draws >= _FEWEST_EFFECTIVE
+    noise = found.noise_variance  # which may by chance undo a part of what is there
+    if max(found.residual_variance, noise) <= _NEGLIGIBLE:
+        return (_GOOD, [_AGREES]) if mixes else (_USABLE, [slow])
     reliable = found.pareto_k <= _LIMITS[_GOOD][2]
     # Where the weights are too uneven to correct by, the bound by the residual stands in.
     error = found.squared_z if reliable else found.residual_variance / len(found.mean)
+    error = max(error, noise / len(found.mean))
     ratio = np.maximum(found.sd_ratio, 1e-12)
     spread = float(np.max(np.abs(np.log(ratio)))) if reliable else 0.0
     verdict = "poor"
@@ -232,7 +290,7 @@ def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list
         if error <= most_error and spread <= most_spread and found.pareto_k <= most_k:
             verdict = name
     if verdict == _GOOD:
-        return verdict, [_AGREES]
+        return (verdict, [_AGREES]) if mixes else (_USABLE, [slow])
     most_error, most_spread, most_k = _LIMITS[_USABLE if verdict == "poor" else _GOOD]
     reasons = []
     if error > most_error:
@@ -242,6 +300,12 @@ def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list
         reasons.append(f"sds are off by up to a factor of {np.exp(spread):.2g}.")
     if found.pareto_k > most_k:
         reasons.append("the importance weights are too uneven to correct it.")
+    if noise > 0.5 * found.residual_variance:
+        reasons.append(
+            "Much of this is noise of the estimate: a full pass tells more (certificate=True)."
+        )
+    if not mixes:
+        reasons.append(slow[0].upper() + slow[1:])
     otherwise = "use the corrected values" if reliable else "train longer (num_iterations)"
     reasons.append(f"Raise coreset_size, or {otherwise}.")
     return verdict, reasons

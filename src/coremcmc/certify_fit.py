@@ -1,19 +1,32 @@
 """The certificate of a fit."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 
 from coremcmc.base import Model
 from coremcmc.certificate import Certificate, certify
+from coremcmc.control_variates import ControlVariate
 from coremcmc.data import as_data_source
 from coremcmc.result import Fit
 
 __all__ = ["certify_fit"]
 
 
-def certify_fit(fit: Fit, model: Model, data: Any, laplace: Any = None) -> Certificate:
-    """Judge a fit by its draws and one pass over the data that it was made from."""
+def certify_fit(
+    fit: Fit,
+    model: Model,
+    data: Any,
+    laplace: Any = None,
+    *,
+    control: ControlVariate | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Certificate:
+    """Judge a fit by its draws and one pass over the data that it was made from.
+
+    With a control variate, by an estimate in place of the pass.
+    """
     source = as_data_source(data, model)
     if source.num_rows != fit.coreset.num_rows:
         raise ValueError(
@@ -34,4 +47,15 @@ def certify_fit(fit: Fit, model: Model, data: Any, laplace: Any = None) -> Certi
         like = jax.eval_shape(model.initial_position, key, prepared)
         zeros = jax.tree.map(lambda x: jax.numpy.zeros(x.shape), like)
         names = fit.position_names
-        return certify(model, source, rows, fit.coreset.weights, draws, zeros, names, laplace)
+        return certify(
+            model,
+            source,
+            rows,
+            fit.coreset.weights,
+            draws,
+            zeros,
+            names,
+            laplace,
+            control=control,
+            progress=progress,
+        )

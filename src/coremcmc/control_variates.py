@@ -10,7 +10,7 @@ evaluated. The estimate is unbiased for any θ̂.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,14 @@ from jaxtyping import Array, Bool, Float, Int
 from coremcmc.base import Model, Position, Rows
 from coremcmc.derivatives import taylor_terms
 
-__all__ = ["ControlVariate", "Totals", "controlled_totals", "plain_totals", "row_spreads"]
+__all__ = [
+    "ControlVariate",
+    "Totals",
+    "controlled_totals",
+    "plain_totals",
+    "quadratic",
+    "row_spreads",
+]
 
 
 class ControlVariate(NamedTuple):
@@ -35,6 +42,9 @@ class ControlVariate(NamedTuple):
     exact_rows, exact_indices
         Rows that are evaluated at every iteration, as the model prepares them, and which of the
         data's they are, ascending.
+    strength
+        1, or 0 where the polynomials do not help: then all but the exact rows are estimated from
+        the subsample alone. The estimate is unbiased for any value.
     """
 
     centre: Position
@@ -42,6 +52,7 @@ class ControlVariate(NamedTuple):
     hessian: Float[Array, "d d"]
     exact_rows: Rows
     exact_indices: Int[Array, " E"]
+    strength: Any = 1.0
 
     def has_exact(self, indices: Int[Array, " S"]) -> Bool[Array, " S"]:
         """Tell which of the given rows are among the exact ones."""
@@ -99,13 +110,17 @@ def controlled_totals(
 
     values, polynomials = each_chain(subsample)
     centred = values - values.mean(axis=0)
-    remainder = jnp.where(is_exact, 0.0, values - polynomials)
+    remainder = jnp.where(is_exact, 0.0, values - control.strength * polynomials)
     remainder = remainder - remainder.mean(axis=0)
 
     exact_values, exact_polynomials = each_chain(control.exact_rows)
-    exact = (exact_values - exact_polynomials).sum(axis=1)
-    total = quadratic(control, positions) + exact + num_rows / size * remainder.sum(axis=1)
-    return Totals(total, centred.var(axis=1).mean(), remainder.var(axis=1).mean())
+    exact = (exact_values - control.strength * exact_polynomials).sum(axis=1)
+    polynomial = control.strength * quadratic(control, positions)
+    total = polynomial + exact + num_rows / size * remainder.sum(axis=1)
+    # What the polynomials leave is told also while they are switched off.
+    left = jnp.where(is_exact, 0.0, values - polynomials)
+    left = left - left.mean(axis=0)
+    return Totals(total, centred.var(axis=1).mean(), left.var(axis=1).mean())
 
 
 def quadratic(control: ControlVariate, positions: Position) -> Float[Array, " K"]:
@@ -119,11 +134,17 @@ def quadratic(control: ControlVariate, positions: Position) -> Float[Array, " K"
 def row_spreads(
     model: Model, centre: Position, positions: Position, rows: Rows
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """Return each row's variances, over the positions, of ℓ_n and of ℓ_n − T_n."""
+    """Return each row's variances, over the positions, of ℓ_n and of ℓ_n − T_n.
+
+    Over those positions, that is, where they are finite: a Gaussian may leave the support.
+    """
     rows = model.prepare_rows(jax.tree.map(jnp.asarray, rows))
 
     def terms(position):
         return taylor_terms(model, centre, position, rows)
 
+    def variance(x):
+        return jnp.nan_to_num(jnp.nanvar(jnp.where(jnp.isfinite(x), x, jnp.nan), axis=0))
+
     values, polynomials = jax.vmap(terms)(positions)
-    return values.var(axis=0), (values - polynomials).var(axis=0)
+    return variance(values), variance(values - polynomials)

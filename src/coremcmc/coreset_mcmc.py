@@ -28,8 +28,8 @@ FAILURES = (
     "no failure",
     "the gradient estimate is not finite: some row has a log-likelihood of NaN or ±infinity at "
     "the chains' positions. Check the model for overflow, or rescale the features",
-    "the slice sampler found no point of its slice: the log density is NaN or discontinuous "
-    "around the chain's position. Check the model's log density there",
+    "a chain cannot move: the log density or its slope is NaN, infinite or discontinuous around "
+    "its position. Check the model's log density there",
     "the log density of a chain is not finite. Check the model for overflow, or rescale the "
     "features",
 )
@@ -246,12 +246,13 @@ def coreset_mcmc(
 
     Returns
     -------
-    A pair of pure functions:
+    SamplingAlgorithm
+        A pair of pure functions:
 
-    - ``init(rng_key, num_chains=2, weights=None) -> CoresetState``
-    - ``step(rng_key, state, subsample) -> (CoresetState, StepInfo)``, where ``subsample`` is a
-      fresh uniform draw of S distinct rows of the data, of the same structure as
-      ``coreset_rows``.
+        - ``init(rng_key, num_chains=2, weights=None) -> CoresetState``
+        - ``step(rng_key, state, subsample) -> (CoresetState, StepInfo)``, where ``subsample`` is
+          a fresh uniform draw of S distinct rows of the data, of the same structure as
+          ``coreset_rows``.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from coremcmc.base import LinearPredictorModel, Model, Position, Rows
 __all__ = [
     "Derivatives",
     "SumDerivatives",
+    "SumGradient",
     "SumOfLogLikelihoods",
     "prepared",
     "taylor_terms",
@@ -50,6 +51,26 @@ class SumDerivatives:
         rows = self.model.prepare_rows(jax.tree.map(jnp.asarray, rows))
         weights = jnp.where(is_row, 1.0, 0.0)
         return weighted_derivatives(self.model, position, rows, weights)
+
+
+@dataclass(frozen=True)
+class SumGradient:
+    """Σ ℓ_n and its gradient over the rows of a block, for a full pass."""
+
+    model: Model
+
+    def __call__(
+        self, position: Position, rows: Rows, is_row: Bool[Array, " rows"]
+    ) -> tuple[Float[Array, ""], Float[Array, " d"]]:
+        """Sum over the rows that are none but padding."""
+        rows = self.model.prepare_rows(jax.tree.map(jnp.asarray, rows))
+        flat, unravel = ravel_pytree(position)
+
+        def total(flat):
+            terms = self.model.loglikelihood_fn(unravel(flat), rows).astype(float)
+            return jnp.where(is_row, terms, 0.0).sum()
+
+        return jax.value_and_grad(total)(flat)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from coremcmc.growing import grow
 from coremcmc.guide import consult
 from coremcmc.identity import has_changed
 from coremcmc.io import check_writable
+from coremcmc.progress import PassBar
 from coremcmc.result import Fit
 from coremcmc.run import Run, save_or_warn
-from coremcmc.settings import check_seed, choose_rows, is_informed, resolve
+from coremcmc.settings import check_seed, choose_rows, is_informed, resolve, wants_estimate
 from coremcmc.summary import warnings_of
 
 __all__ = ["fit"]
@@ -44,7 +46,7 @@ def fit(
     thin: int | None = None,
     control_variate: bool | None = None,
     num_draws: int | None = None,
-    certificate: bool | None = None,
+    certificate: bool | str | None = None,
     checkpoint: str | os.PathLike | None = None,
     checkpoint_every: float | int = 30.0,
     resume: bool = False,
@@ -101,7 +103,10 @@ def fit(
     num_draws
         Draws of each chain from the finished coreset's posterior, its weights fixed.
     certificate
-        Whether to judge the result at the end, by one more pass over the data.
+        Whether to judge the result at the end, by one more pass over the data. ``"estimate"``
+        judges without a pass, from some of the rows and the control variate, and tells the noise
+        of that (where no mode is found there is none, and a pass is made); so does ``True`` where
+        there are more than 200 million rows.
     checkpoint
         File to save to every ``checkpoint_every`` seconds and at the end. A fit in itself: see
         :meth:`coremcmc.Fit.load`.
@@ -115,6 +120,7 @@ def fit(
     -------
     The coreset, the draws and the traces. Ctrl-C ends the run early with what there is.
     """
+    began = time.monotonic()
     _check_model(model)
     data = as_data_source(data, model)
     seed = check_seed(seed)
@@ -151,7 +157,8 @@ def fit(
     with jax.enable_x64(True):
         if not is_informed(settings):  # bad input is told before the passes
             choose_rows(settings, data, int(coreset_size), seed)
-        settings, guide = consult(model, data, settings, int(coreset_size), seed)
+        with PassBar("reading the data", data.num_rows, progress) as bar:
+            settings, guide = consult(model, data, settings, int(coreset_size), seed, bar)
         selected = choose_rows(
             settings, data, int(coreset_size), seed, guide.chosen if guide else None
         )
@@ -162,11 +169,18 @@ def fit(
             )
         run = Run(model, data, settings, selected, seed, preset, start, saved, control)
         run.train(path, checkpoint_every, progress)
-        result = run.draw(run.result())
+        result = run.result()
+        if path is not None:  # what follows may be interrupted too
+            save_or_warn(result, path)
+        result = run.draw(result)
     if settings.certificate:
         laplace = guide.laplace if guide else None
-        found = certify_fit(result, model, data, laplace)
+        with PassBar("judging the coreset", data.num_rows, progress) as bar:
+            estimate = run.control if wants_estimate(settings, data) else None
+            found = certify_fit(result, model, data, laplace, control=estimate, progress=bar)
         result = dataclasses.replace(result, verdict=found)
+    before = 0.0 if saved is None else saved.seconds
+    result = dataclasses.replace(result, seconds=before + time.monotonic() - began)
     if path is not None:
         save_or_warn(result, path)
     for text in warnings_of(result):

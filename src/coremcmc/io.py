@@ -1,33 +1,43 @@
 """Files: one format for checkpoints and finished fits, written whole or not at all."""
 
+import contextlib
 import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-__all__ = ["check_writable", "pack_tree", "read_archive", "unpack_tree", "write_archive"]
+__all__ = [
+    "check_writable",
+    "pack_tree",
+    "prefixed",
+    "read_archive",
+    "replacing",
+    "unpack_tree",
+    "unprefixed",
+    "write_archive",
+]
 
 FORMAT = "coremcmc-1"
 _META = "meta.json"
 
 
-def write_archive(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write to a temporary neighbour, force it to disk, and rename it into place.
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary neighbour to write to; force it to disk, and rename it into place.
 
-    A power cut at any moment leaves the old file or the new one, never half of one.
+    A power cut, a full disk or an exception at any moment leaves the old file or the new one,
+    never half of one.
     """
-    text = json.dumps({"format": FORMAT, **meta}, indent=1)
-    encoded = np.frombuffer(text.encode(), dtype=np.uint8)
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("wb") as file:
-            np.savez(file, **{_META: encoded, **arrays})  # type: ignore[arg-type]
-            file.flush()
+        yield temporary
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
@@ -38,6 +48,14 @@ def write_archive(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_archive(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write arrays and plain values, whole or not at all."""
+    text = json.dumps({"format": FORMAT, **meta}, indent=1)
+    encoded = np.frombuffer(text.encode(), dtype=np.uint8)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **{_META: encoded, **arrays})  # type: ignore[arg-type]
 
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -92,3 +110,14 @@ def unpack_tree(prefix: str, arrays: dict[str, np.ndarray], like: Any) -> Any:
         return found
 
     return jax.tree_util.tree_map_with_path(find, like)
+
+
+def prefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Put a prefix and a slash before each name."""
+    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+
+
+def unprefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what has the prefix, without it."""
+    start = f"{prefix}/"
+    return {name[len(start) :]: x for name, x in arrays.items() if name.startswith(start)}

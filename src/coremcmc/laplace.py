@@ -9,17 +9,19 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from coremcmc.base import DataSource, Model, Position
+from coremcmc.base import DataSource, LinearPredictorModel, Model, Position
 from coremcmc.data.memory import MemoryData
 from coremcmc.data.passes import full_pass
-from coremcmc.derivatives import Derivatives, SumDerivatives
+from coremcmc.derivatives import Derivatives, SumDerivatives, SumGradient
 from coremcmc.flat import flatten, unflatten
 
-__all__ = ["Laplace", "NoModeError", "laplace_approximation", "newton"]
+__all__ = ["Laplace", "NoModeError", "is_too_large", "laplace_approximation", "newton"]
 
 _MAX_PASSES = 150
 _MAX_HALVINGS = 30
 _PILOT_ROWS = 1 << 14
+_COSTLY_HESSIAN = 50  # dimensions; a linear predictor's Hessian is one matrix product
+_MOST_DIMENSIONS = 2_000
 _TOLERANCE = 1e-6  # of a Newton step, in posterior standard deviations
 _TOO_FLAT = 100.0  # the smallest posterior sd, relative to the mode
 _FLOOR = 1e-10  # of the curvature's eigenvalues, relative to the largest
@@ -42,7 +44,7 @@ class Laplace:
     precision
         H, with its small or negative eigenvalues raised.
     num_passes
-        Full passes over the data that it took.
+        Full passes over the data with second derivatives that it took.
     """
 
     position: Position
@@ -84,25 +86,70 @@ def laplace_approximation(
     """
     if not model.is_continuous:
         raise NoModeError(f"{type(model).__name__} has discrete parameters, and so no mode.")
+    dimension = len(flatten(start))
+    if is_too_large(dimension):
+        raise NoModeError(
+            f"{type(model).__name__} has {dimension:,} parameters, too many for a matrix of second "
+            f"derivatives (at most {_MOST_DIMENSIONS:,})."
+        )
     function = SumDerivatives(model)
     _require_derivatives(function, data, start)
+    is_costly = dimension > _COSTLY_HESSIAN and not isinstance(model, LinearPredictorModel)
     num_rows = data.num_rows
     if num_rows > 4 * _PILOT_ROWS:  # every so many-th row: a good start for a few small passes
         chosen = np.unique(np.linspace(0, num_rows - 1, _PILOT_ROWS).astype(np.int64))
-        pilot = MemoryData(data.take(chosen))
-        scale = num_rows / len(chosen)
-
-        def on_pilot(position):
-            some = full_pass(pilot, function, position)
-            return jax.tree.map(lambda x: scale * x, some)
-
-        start, *_ = newton(model, on_pilot, start, tolerance=0.1)
-
-    def on_all(position):
-        return full_pass(data, function, position, progress=progress)
-
-    position, likelihood, precision, passes = newton(model, on_all, start, _TOLERANCE)
+        pilot, scale = MemoryData(data.take(chosen)), num_rows / len(chosen)
+        if is_costly:
+            start = climb_without_hessian(model, _sums(SumGradient(model), pilot, scale), start)
+        else:
+            start, *_ = newton(model, _sums(function, pilot, scale), start, tolerance=0.1)
+    if is_costly:
+        gradient_at = _sums(SumGradient(model), data, progress=progress)
+        start = climb_without_hessian(model, gradient_at, start)
+    likelihood_at = _sums(function, data, progress=progress)
+    position, likelihood, precision, passes = newton(model, likelihood_at, start, _TOLERANCE)
     return Laplace(position, likelihood, precision, passes)
+
+
+def is_too_large(dimension: int) -> bool:
+    """Whether there are too many parameters for a matrix with a row and a column for each."""
+    return dimension > _MOST_DIMENSIONS
+
+
+def _sums(
+    function: Callable[..., Any],
+    data: DataSource,
+    scale: float = 1.0,
+    progress: Callable[[int], None] | None = None,
+) -> Callable[[Position], Any]:
+    def at(position: Position) -> Any:
+        found = full_pass(data, function, position, progress=progress)
+        return jax.tree.map(lambda x: scale * x, found)
+
+    return at
+
+
+def climb_without_hessian(
+    model: Model, gradient_at: Callable[[Position], Any], start: Position
+) -> Position:
+    """Climb to near the mode by L-BFGS, for models whose Hessian costs many gradients.
+
+    ``gradient_at`` gives Σ ℓ_n and its gradient. Newton's method then has a step or two left to do.
+    """
+    from scipy.optimize import minimize
+
+    def negative(flat):
+        position = unflatten(flat, start)
+        try:
+            value, gradient = gradient_at(position)
+        except ValueError:  # not finite there: the climb ends, and Newton's method goes on
+            return np.inf, np.zeros_like(flat)
+        prior, prior_gradient = _prior_gradient(model, position)
+        return -float(value + prior), -np.asarray(gradient + prior_gradient)
+
+    options = {"maxfun": _MAX_PASSES, "maxcor": 20}
+    found = minimize(negative, flatten(start), jac=True, method="L-BFGS-B", options=options)
+    return unflatten(found.x, start)
 
 
 def _require_derivatives(function: SumDerivatives, data: DataSource, start: Position) -> None:
@@ -190,6 +237,12 @@ def _posterior(
         np.asarray(gradient + likelihood.gradient),
         np.asarray(hessian + likelihood.hessian),
     )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _prior_gradient(model: Model, position: Position) -> Any:
+    flat, unravel = ravel_pytree(position)
+    return jax.value_and_grad(lambda x: model.logprior_fn(unravel(x)))(flat)
 
 
 @functools.partial(jax.jit, static_argnums=0)

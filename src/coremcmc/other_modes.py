@@ -11,7 +11,7 @@ import numpy as np
 from coremcmc.base import Model, Position, Rows
 from coremcmc.derivatives import Derivatives, prepared, weighted_derivatives
 from coremcmc.flat import flatten, unflatten
-from coremcmc.laplace import NoModeError, newton
+from coremcmc.laplace import NoModeError, is_too_large, newton
 
 __all__ = ["unvisited_mode"]
 
@@ -36,7 +36,7 @@ def unvisited_mode(
     covariance make of a Gaussian, and matters if its own Gaussian's mass compares with that of
     the best visited mode.
     """
-    if not model.is_continuous:
+    if not model.is_continuous or is_too_large(draws.shape[1]):
         return None
     rows = prepared(model, stored_rows)
     likelihood_at = _likelihood(model, rows, jnp.asarray(weights))

@@ -20,7 +20,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-__all__ = ["Interrupt", "ProgressBar", "interrupts"]
+__all__ = ["Interrupt", "PassBar", "ProgressBar", "interrupts"]
 
 
 class _RateColumn(ProgressColumn):
@@ -74,6 +74,48 @@ class ProgressBar:
         self._progress.update(
             self._task, completed=iteration, state=f"{state}  |g|={gradient_norm:.2g}"
         )
+
+
+class PassBar:
+    """Rows done in a pass over the data, and which pass it is; vanishes when all are done.
+
+    Call it with the number of rows done; a number no larger than before begins another pass. In a
+    file the last state stays, and where there was no pass there is nothing.
+    """
+
+    def __init__(self, what: str, num_rows: int, enabled: bool | None = None):
+        console = Console(file=sys.stderr)
+        if enabled is None:
+            enabled = console.is_terminal or console.is_jupyter
+        self._what, self._num_rows, self._pass, self._done = what, num_rows, 1, 0
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("rows"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not enabled,
+            transient=console.is_terminal or console.is_jupyter,
+        )
+
+    def __enter__(self) -> "PassBar":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._progress.tasks:
+            self._progress.stop()
+
+    def __call__(self, rows_done: int) -> None:
+        """Show how far the pass is."""
+        if not self._progress.tasks:
+            self._task = self._progress.add_task("", total=self._num_rows)
+            self._progress.start()
+        if rows_done <= self._done:
+            self._pass += 1
+        self._done = rows_done
+        description = f"{self._what}, pass {self._pass}"
+        self._progress.update(self._task, completed=rows_done, description=description)
 
 
 class Interrupt:

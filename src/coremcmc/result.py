@@ -9,7 +9,9 @@ import numpy as np
 
 from coremcmc.certificate import Certificate
 from coremcmc.diagnostics import average_squared_z, coordinate_names, latter_half_means
-from coremcmc.io import check_writable, read_archive, write_archive
+from coremcmc.html_repr import coreset_html, fit_html
+from coremcmc.io import check_writable, prefixed, read_archive, unprefixed, write_archive
+from coremcmc.report import write_report
 
 __all__ = ["Coreset", "Fit"]
 
@@ -44,9 +46,28 @@ class Coreset:
     average_start: int
     rows: dict[str, np.ndarray]
     num_rows: int
+    _repr_html_ = coreset_html
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def to_pandas(self, table: Any = None) -> Any:
+        """Return a DataFrame: ``row`` (index in the data), ``weight``, and the rows themselves.
+
+        Parameters
+        ----------
+        table
+            The whole data as a DataFrame: its own columns are used in place of the model's.
+        """
+        from coremcmc.coreset_table import to_pandas
+
+        return to_pandas(self, table)
+
+    def to_parquet(self, path: str | Path, table: Any = None) -> Path:
+        """Write what :meth:`to_pandas` returns to a Parquet file, whole or not at all."""
+        from coremcmc.coreset_table import to_parquet
+
+        return to_parquet(self, Path(path), table)
 
     def __repr__(self) -> str:
         zeros = int((self.weights == 0).sum())
@@ -84,13 +105,19 @@ class Fit:
     stopped
         Why the run ended: ``"finished"``, ``"settled"`` (``num_iterations="auto"`` saw nothing
         change any more), ``"interrupted"``, or ``"running"`` in a checkpoint.
+    stop_reason
+        The same in words, with the numbers that decided it.
     seconds
-        Wall time of all the run's pieces.
+        Wall time of the whole: passes, training, draws, certificate.
     sampled, sampled_positions
         Draws made after the training, the returned weights being fixed, in the forms of ``draws``
         and ``positions``; empty where none were asked for.
+    sample_stats
+        Of those draws, chains × draws each: ``lp`` (log density), and what the kernel tells.
     verdict
         The certificate that the fit made, or None; see :meth:`certificate`.
+    model
+        The model, which is not saved: a fit that was loaded from a file has None here.
     """
 
     coreset: Coreset
@@ -107,6 +134,14 @@ class Fit:
     sampled: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
     sampled_positions: np.ndarray = field(repr=False, default_factory=lambda: np.zeros((0, 0, 0)))
     verdict: Certificate | None = field(repr=False, default=None)
+    sample_stats: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+    model: Any = field(repr=False, default=None)
+    stop_reason: str = ""
+    report = write_report
+    _repr_html_ = fit_html
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "model": None}  # a user's functions may not pickle
 
     # -- judging ------------------------------------------------------------------------------
 
@@ -203,11 +238,85 @@ class Fit:
 
     # -- showing ------------------------------------------------------------------------------
 
-    def to_arviz(self) -> Any:
-        """Convert to ArviZ's own form: posterior draws (the latter half), coreset, attributes."""
+    def sample(
+        self,
+        num_draws: int = 1_000,
+        *,
+        num_chains: int = 4,
+        kernel: Any = None,
+        num_warmup: int = 500,
+        seed: int = 0,
+        model: Any = None,
+        data: Any = None,
+    ) -> "Fit":
+        """Draw from the posterior of the trained coreset, its weights fixed; no pass is needed.
+
+        Parameters
+        ----------
+        num_draws
+            Draws that each chain keeps.
+        num_chains
+            Chains, each from a random draw of the fit.
+        kernel
+            ``"nuts"`` (BlackJAX's, and the default wherever all parameters are continuous), the
+            name of another kernel of this package, or a kernel.
+        num_warmup
+            Steps before draws are kept, in which NUTS learns its step size and metric.
+        seed
+            Same seed, same draws.
+        model
+            The model that the fit was made with: needed where the fit was loaded from a file.
+        data
+            The data: needed only where the rows are not a mapping of names to arrays.
+
+        Returns
+        -------
+        Fit
+            With the new draws in ``sampled`` (and ``posterior``), their ``sample_stats``, and
+            all else as it was.
+        """
+        from coremcmc.more_draws import more_draws
+
+        return more_draws(
+            self,
+            num_draws,
+            num_chains=num_chains,
+            kernel=kernel,
+            num_warmup=num_warmup,
+            seed=seed,
+            model=model,
+            data=data,
+        )
+
+    def to_arviz(
+        self, data: Any = None, *, num_loo_rows: int = 1_000, model: Any = None, seed: int = 0
+    ) -> Any:
+        """Convert to the installed ArviZ's own form, ``InferenceData`` or ``DataTree``.
+
+        Groups: ``posterior``, ``sample_stats``, ``coreset`` (row index and weight),
+        ``observed_data`` (the coreset's rows), and with ``data`` also ``log_likelihood``.
+
+        Parameters
+        ----------
+        data
+            The data that the fit was made from. With them, the log-likelihoods of ``num_loo_rows``
+            rows, chosen uniformly from all, are added, so that ``az.loo`` estimates the predictive
+            accuracy for a row of the data. (Those of the coreset's rows would not: the coreset's
+            rows are chosen, and count with their weights.)
+        num_loo_rows
+            See ``data``.
+        model
+            The model, where the fit was loaded from a file.
+        seed
+            For the choice of those rows.
+        """
         from coremcmc.arviz_bridge import to_arviz
 
-        return to_arviz(self)
+        if data is None:
+            return to_arviz(self)
+        from coremcmc.loo_rows import log_likelihoods
+
+        return to_arviz(self, log_likelihoods(self, data, num_loo_rows, model, seed))
 
     def summary(self) -> str:
         """One screen of text: what was run, how it went, the posterior, and warnings."""
@@ -236,18 +345,20 @@ class Fit:
             "hot_start": self.hot_start,
             "iteration": self.iteration,
             "stopped": self.stopped,
+            "stop_reason": self.stop_reason,
             "seconds": self.seconds,
             "average_start": self.coreset.average_start,
             "num_rows": self.coreset.num_rows,
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }
-        arrays = {"positions": self.positions, **_prefixed("draws", self.draws)}
+        arrays = {"positions": self.positions, **prefixed("draws", self.draws)}
         arrays |= {"sampled_positions": self.sampled_positions}
-        arrays |= _prefixed("sampled", self.sampled)
-        arrays |= _prefixed("traces", self.traces) | _prefixed("rows", self.coreset.rows)
+        arrays |= prefixed("sampled", self.sampled)
+        arrays |= prefixed("sample_stats", self.sample_stats)
+        arrays |= prefixed("traces", self.traces) | prefixed("rows", self.coreset.rows)
         for name in ("indices", "weights", "weights_last", "weights_average"):
             arrays[f"coreset/{name}"] = getattr(self.coreset, name)
-        write_archive(path, meta, arrays | _prefixed("state", self.state))
+        write_archive(path, meta, arrays | prefixed("state", self.state))
         return path
 
     @classmethod
@@ -255,33 +366,26 @@ class Fit:
         """Read what :meth:`save`, or a checkpoint, wrote."""
         meta, arrays = read_archive(Path(path))
         coreset = Coreset(
-            **_unprefixed("coreset", arrays),
+            **unprefixed("coreset", arrays),
             average_start=meta["average_start"],
-            rows=_unprefixed("rows", arrays),
+            rows=unprefixed("rows", arrays),
             num_rows=meta["num_rows"],
         )
         return cls(
             coreset=coreset,
             positions=arrays["positions"],
             position_shapes={name: tuple(s) for name, s in meta["position_shapes"].items()},
-            draws=_unprefixed("draws", arrays),
-            traces=_unprefixed("traces", arrays),
+            draws=unprefixed("draws", arrays),
+            traces=unprefixed("traces", arrays),
             config=meta["config"],
             hot_start=meta["hot_start"],
             iteration=meta["iteration"],
             stopped=meta["stopped"],
+            stop_reason=meta.get("stop_reason", ""),
             seconds=meta["seconds"],
-            state=_unprefixed("state", arrays),
-            sampled=_unprefixed("sampled", arrays),
+            state=unprefixed("state", arrays),
+            sampled=unprefixed("sampled", arrays),
             sampled_positions=arrays["sampled_positions"],
             verdict=None if meta["verdict"] is None else Certificate.from_dict(meta["verdict"]),
+            sample_stats=unprefixed("sample_stats", arrays),
         )
-
-
-def _prefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {f"{prefix}/{name}": array for name, array in arrays.items()}
-
-
-def _unprefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    start = f"{prefix}/"
-    return {name[len(start) :]: x for name, x in arrays.items() if name.startswith(start)}

@@ -3,34 +3,33 @@
 import contextlib
 import ctypes
 import dataclasses
-import importlib.metadata
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array
 
 from coremcmc.base import DataSource, Feed, Model, Position, named_leaves
+from coremcmc.control_passes import revised
 from coremcmc.control_variates import ControlVariate
 from coremcmc.coreset_mcmc import FAILURES, CoresetMCMC
+from coremcmc.derivatives import prepared
 from coremcmc.identity import describe
 from coremcmc.io import pack_tree, unpack_tree
 from coremcmc.loop import LoopState, Records, run_piece
+from coremcmc.naming import named_draws
 from coremcmc.progress import ProgressBar, interrupts
 from coremcmc.result import Coreset, Fit
+from coremcmc.same_problem import check_same_problem, versions
 from coremcmc.sampling import sample_target
 from coremcmc.selection import Selected
 from coremcmc.settings import Settings
 from coremcmc.start import begin
-from coremcmc.stopping import check_iterations, settled
+from coremcmc.stopping import Settled, check_iterations, settled
 from coremcmc.target import Target
-from coremcmc.version import __version__
 
 __all__ = ["FitError", "Run", "save_or_warn"]
 
@@ -39,6 +38,7 @@ _CAPACITY_NUMBERS = 1 << 22  # or fewer, where positions are large
 _LARGE_DATA = 100_000_000  # bytes
 _FIRST_BUDGET = 32  # iterations of the first piece
 _WARMUP = 200  # steps of the kernel before draws at fixed weights are kept
+_CONTROL_PREFIX, _REVISED_AT = "control", "revised_at"
 _PIECE_SECONDS = 0.5  # how long a piece should take: the latency of Ctrl-C and of the bar
 
 
@@ -84,11 +84,11 @@ class Run:
             "initial_positions": describe(initial_positions),
             "preset": preset,
             "settings": settings.describe(),
-            "versions": _versions(),
+            "versions": versions(),
             "device": jax.default_backend(),
         }
         if saved is not None:
-            _check_same_problem(saved, self.config, selected.indices)
+            check_same_problem(saved, self.config, selected.indices)
         self.algorithm = CoresetMCMC(
             model,
             data.num_rows,
@@ -111,11 +111,11 @@ class Run:
         self._first_position = jax.tree.map(
             lambda x: np.asarray(x)[0], self.state.coreset.chains.position
         )
-        self._constrain = jax.jit(_constrain_fn(model, self._first_position))
         self.records: list[Records] = []
         self.draws: list[dict[str, np.ndarray]] = []
         self.seconds = 0.0
         self.stopped = "running"
+        self._revised_at = -1
         if saved is not None:
             self._restore(saved)
 
@@ -133,19 +133,48 @@ class Run:
             self.records = [Records(**records)]
             self.draws = [{k: np.swapaxes(x, 0, 1) for k, x in saved.draws.items()}]
         self.seconds = saved.seconds
+        if self.control is not None and _CONTROL_PREFIX + _REVISED_AT in saved.state:
+            self._restore_control(saved)
+
+    def _restore_control(self, saved: Fit) -> None:
+        """Take a control variate that was revised during the run."""
+        assert self.control is not None
+        self._revised_at = int(saved.state[_CONTROL_PREFIX + _REVISED_AT])
+        kept = self.control._replace(exact_rows=())
+        found = unpack_tree(_CONTROL_PREFIX, saved.state, jax.tree.map(np.asarray, kept))
+        exact = prepared(self.algorithm.model, self.data.take(found.exact_indices))
+        self.control = jax.tree.map(jnp.asarray, found)._replace(exact_rows=exact)
+
+    def _revise_control(self) -> None:
+        """See at a fixed iteration whether the control variate still does its work."""
+        if self.control is None or self._revised_at == self.iteration:
+            return
+        records = _concatenate(self.records, self.state)
+        latter = slice(3 * len(records.iteration) // 4, None)
+        found = revised(
+            self.control,
+            self.algorithm.model,
+            self.data,
+            np.asarray(records.positions)[latter],
+            np.asarray(records.control_ratio)[latter],
+        )
+        if found is not None:
+            self.control, self._revised_at = found, self.iteration
 
     def train(self, path: Path | None, every: float | int, progress: bool | None) -> None:
         """Run to the end, to Ctrl-C, or to a failure."""
         total = self.settings.num_iterations
-        checks = check_iterations(total) if self.settings.stops_early else []
+        checks = check_iterations(total)
         self._compile_before_large_data()
         feed = self.data.feed()
         saved_at = time.monotonic()
         budget = _FIRST_BUDGET
         with interrupts() as interrupt, ProgressBar(total, self.iteration, progress) as bar:
             while self.iteration < total and not interrupt.requested:
-                if self.iteration in checks and self._has_settled():
-                    break
+                if self.iteration in checks:
+                    if self.settings.stops_early and self._has_settled():
+                        break
+                    self._revise_control()
                 began = time.monotonic()
                 until = min([c for c in checks if c > self.iteration], default=total)
                 budget, gradient_norm = self._piece(feed, budget, until - self.iteration)
@@ -166,8 +195,7 @@ class Run:
     def _has_settled(self) -> bool:
         """Whether more iterations would change little, judged at a fixed iteration."""
         records = _concatenate(self.records, self.state)
-        found = settled(records.residual_variance, records.positions)
-        return found.is_flat and found.is_still
+        return settled(records.residual_variance, records.positions).is_done
 
     def _arguments(self, feed: Feed, budget: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of the compiled loop."""
@@ -203,19 +231,41 @@ class Run:
         if not int(self.state.failure):
             # Cut on the host: on the device every new length would be a new program.
             kept = slice(int(count))
-            named = self._constrain(buffer.positions)
+            named = named_draws(
+                self.algorithm.model, np.asarray(buffer.positions), self._first_position
+            )
             self.records.append(jax.tree.map(lambda x: np.asarray(x)[kept].copy(), buffer))
-            self.draws.append({k: np.asarray(x)[kept].copy() for k, x in named.items()})
+            self.draws.append({name: x[kept].copy() for name, x in named.items()})
         done, spent = self.iteration - first, time.monotonic() - began
         fitting = done * _PIECE_SECONDS / max(spent, 1e-6)
         return int(np.clip(fitting, 1, 4 * budget)), float(gradient_norm)
+
+    def _reason(self, found: Settled) -> str:
+        """Say why the run ended."""
+        if self.settings.stops_early and self.stopped in ("settled", "finished"):
+            cap = "the cap was reached before all had settled"
+            return f"{'nothing changes any more' if found.is_done else cap}: {found.reason}"
+        return {
+            "finished": "all the iterations that were asked for are done",
+            "interrupted": "the run was interrupted",
+        }.get(self.stopped, "")
+
+    def _control_state(self) -> dict[str, np.ndarray]:
+        """Return what a resumed run needs of a control variate that was revised."""
+        if self.control is None or self._revised_at < 0:
+            return {}
+        kept = jax.tree.map(np.asarray, self.control._replace(exact_rows=()))
+        return {
+            **pack_tree(_CONTROL_PREFIX, kept),
+            _CONTROL_PREFIX + _REVISED_AT: np.asarray(self._revised_at),
+        }
 
     def draw(self, fit: Fit) -> Fit:
         """Draw from the posterior of the returned coreset, its weights fixed."""
         if not self.settings.num_draws:
             return fit
         algorithm = self.algorithm
-        draws, stuck = sample_target(
+        draws, stuck, densities = sample_target(
             algorithm.kernel,
             jax.random.fold_in(self.key, 2**31),
             Target(algorithm.model, self.rows, jnp.asarray(fit.coreset.weights)),
@@ -230,8 +280,14 @@ class Run:
                 "NaN or discontinuous somewhere. Check the model.",
                 stacklevel=4,
             )
-        named = {k: np.swapaxes(np.asarray(x), 0, 1) for k, x in self._constrain(draws).items()}
-        return dataclasses.replace(fit, sampled_positions=np.asarray(draws), sampled=named)
+        named = named_draws(algorithm.model, np.asarray(draws), self._first_position)
+        named = {name: np.swapaxes(x, 0, 1) for name, x in named.items()}
+        return dataclasses.replace(
+            fit,
+            sampled_positions=np.asarray(draws),
+            sampled=named,
+            sample_stats={"lp": np.asarray(densities).T},
+        )
 
     def _fail(self, path: Path | None) -> None:
         """Save the last good state, then raise."""
@@ -251,9 +307,10 @@ class Run:
         averaged = self.iteration - int(average.older_start)
         mean = average.older_sum / averaged if averaged else last
         records = _concatenate(self.records, state)
+        found = settled(records.residual_variance, records.positions)
         use_average = self.settings.returned_weights == "average"
         if self.settings.returned_weights == "auto":
-            use_average = settled(records.residual_variance, records.positions).is_flat
+            use_average = found.is_flat
         coreset = Coreset(
             indices=self.selected.indices,
             weights=mean if use_average else last,
@@ -279,8 +336,10 @@ class Run:
             },
             iteration=self.iteration,
             stopped=self.stopped,
+            stop_reason=self._reason(found),
             seconds=self.seconds,
-            state=pack_tree("", state),
+            state=pack_tree("", state) | self._control_state(),
+            model=self.algorithm.model,
         )
 
 
@@ -292,36 +351,6 @@ def save_or_warn(fit: Fit, path: Path) -> bool:
         warnings.warn(f"could not save to {str(path)!r}: {error}", stacklevel=2)
         return False
     return True
-
-
-def _check_same_problem(saved: Fit, current: dict[str, Any], indices: np.ndarray) -> None:
-    """Compare everything that shapes the result, but the number of iterations and versions."""
-    different = []
-    for key in ("model", "data", "coreset_size", "seed", "initial_positions"):
-        if saved.config[key] != current[key]:
-            different.append(f"{key}: {saved.config[key]} there, {current[key]} here")
-    for key, value in current["settings"].items():
-        there = saved.config["settings"].get(key)
-        if key != "num_iterations" and there != value:
-            different.append(f"{key}: {there} there, {value} here")
-    if not different and not np.array_equal(saved.coreset.indices, indices):
-        different.append("selection: other rows there")
-    if different:
-        raise ValueError(
-            f"checkpoint belongs to another problem ({'; '.join(different)}). Name another file, "
-            "or restore those arguments."
-        )
-    if saved.iteration > current["settings"]["num_iterations"]:
-        raise ValueError(
-            f"checkpoint is at iteration {saved.iteration:,}, beyond num_iterations = "
-            f"{current['settings']['num_iterations']:,}. Raise num_iterations, or load it with "
-            "Fit.load."
-        )
-
-
-def _versions() -> dict[str, str]:
-    others = {name: importlib.metadata.version(name) for name in ("jax", "optax", "numpy")}
-    return {"coremcmc": __version__, **others}
 
 
 def _named(tree: Any, name: str) -> dict[str, np.ndarray]:
@@ -347,9 +376,3 @@ def _concatenate_draws(pieces: list[dict[str, np.ndarray]]) -> dict[str, np.ndar
         return {}
     joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
     return {name: np.swapaxes(x, 0, 1) for name, x in joined.items()}
-
-
-def _constrain_fn(model: Model, like: Position) -> Callable[[Array], dict[str, Array]]:
-    """Return the map from flat draws (records × chains × D) to named ones."""
-    _, unravel = ravel_pytree(like)
-    return jax.vmap(jax.vmap(lambda flat: dict(model.constrain_fn(unravel(flat)))))

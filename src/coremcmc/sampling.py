@@ -24,8 +24,8 @@ def sample_target(
     *,
     num_draws: int,
     num_warmup: int,
-) -> tuple[Float[Array, "num_draws K D"], Bool[Array, ""]]:
-    """Run K chains from ``positions``: flattened draws, and whether a chain got stuck.
+) -> tuple[Float[Array, "num_draws K D"], Bool[Array, ""], Float[Array, "num_draws K"]]:
+    """Run K chains from ``positions``: flattened draws, whether a chain got stuck, log densities.
 
     A kernel that adapts starts from ``metric``, if given, and adapts once at the end of the
     warm-up, whose draws are dropped: what is kept comes from one fixed kernel.
@@ -42,7 +42,8 @@ def sample_target(
                 lambda: metric,
             )
         carry = (chains, metric, stuck | info.is_stuck.any())
-        return carry, flat_positions(chains.position)
+        density = jax.vmap(target.logdensity)(chains.position, chains.loglikelihoods)
+        return carry, (flat_positions(chains.position), density)
 
     chains = jax.vmap(kernel.init, in_axes=(0, None))(positions, target)
     if metric is None:
@@ -50,5 +51,5 @@ def sample_target(
     start = (chains, metric, jnp.zeros((), bool))
     length = num_warmup + num_draws
     steps = jax.random.split(rng_key, length), jnp.arange(length) == num_warmup - 1
-    (_, _, stuck), draws = jax.lax.scan(advance, start, steps)
-    return draws[num_warmup:], stuck
+    (_, _, stuck), (draws, densities) = jax.lax.scan(advance, start, steps)
+    return draws[num_warmup:], stuck, densities[num_warmup:]

@@ -23,10 +23,12 @@ __all__ = [
     "choose_rows",
     "is_informed",
     "resolve",
+    "wants_estimate",
     "within_bound",
 ]
 
 _MAX_RECORDS = 2000
+_DEAR_ROWS = 200_000_000  # a pass over more than so many is too dear for a certificate
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Settings:
     control_variate: bool = False
     stops_early: bool = False
     num_draws: int = 0
-    certificate: bool = False
+    certificate: bool | str = False
 
     @property
     def is_guided(self) -> bool:
@@ -62,9 +64,13 @@ class Settings:
             or _is(self.initial_weights, "least_squares")
         )
 
-    def without_guide(self, model: Model) -> "Settings":
-        """Return the settings for a model whose posterior has no mode to be found."""
-        own = "whitened_slice" if model.default_kernel == "hit_and_run" else None
+    def without_guide(self, model: Model, is_large: bool = False) -> "Settings":
+        """Return the settings for a model whose posterior has no mode to be found.
+
+        The kernel is then one without gradients, and for a large model one without a matrix.
+        """
+        whitens = model.default_kernel == "hit_and_run" and not is_large
+        own = "whitened_slice" if whitens else None
         return dataclasses.replace(
             self,
             control_variate=False,
@@ -117,6 +123,11 @@ def is_informed(settings: Settings) -> bool:
     return _is(settings.selection, "informed")
 
 
+def wants_estimate(settings: Settings, data: DataSource) -> bool:
+    """Whether the certificate should do without a pass, where a control variate lets it."""
+    return _is(settings.certificate, "estimate") or data.num_rows > _DEAR_ROWS
+
+
 def _is(value: Any, name: str) -> bool:
     return isinstance(value, str) and value == name
 
@@ -131,7 +142,7 @@ PRESETS = {
         initial_weights="least_squares",
         returned_weights="auto",
         control_variate=True,
-        num_draws=1_000,
+        num_draws=2_000,
         certificate=True,
     ),
     "paper": Settings(),
@@ -172,6 +183,16 @@ def resolve(
         raise ValueError(
             "returned_weights must be 'last', 'average' or 'auto', not "
             f"{settings.returned_weights!r}."
+        )
+    if not isinstance(settings.certificate, bool) and not _is(settings.certificate, "estimate"):
+        raise ValueError(
+            "certificate must be True (one pass over the data), 'estimate' (no pass) or False, "
+            f"not {settings.certificate!r}."
+        )
+    if _is(settings.certificate, "estimate") and not settings.control_variate:
+        raise ValueError(
+            "certificate='estimate' needs the control variate, which this fit does without. Pass "
+            "certificate=True (one pass over the data) or, where it may be, control_variate=True."
         )
     settings = dataclasses.replace(
         settings,

@@ -30,6 +30,7 @@ def summarize(fit: Any) -> str:
         f"run          {fit.iteration:,} of {settings['num_iterations']:,} iterations "
         f"({fit.stopped}), {settings['num_chains']} chains, {fit.seconds:.1f} s, "
         f"{evaluations:,} log density evaluations",
+        *([f"stopped      {fit.stop_reason}"] if fit.stop_reason else []),
         f"hot start    {hot_text}",
         f"weights      {settings['returned_weights']}; effective number of rows "
         f"{_effective_rows(fit.coreset.weights):,.0f}",
@@ -56,6 +57,11 @@ def warnings_of(fit: Any) -> list[str]:
             "the chains had not settled when the hot start reached its cap, and the weights were "
             "released all the same. Start the chains nearer to the mass (initial_positions), or "
             "raise HotStart(max_iterations=...)."
+        )
+    if fit.verdict is not None and fit.verdict.verdict == "poor":
+        found.append(
+            "the certificate calls this coreset poor, so its posterior is not to be relied on. "
+            "fit.certificate() says why, and what to do."
         )
     return found
 

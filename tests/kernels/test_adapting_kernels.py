@@ -89,7 +89,7 @@ def test_a_blackjax_sampler_is_a_kernel(name):
 
     target, kernel = gaussian(scales), BlackJAXKernel(algorithm, evaluations=6)
     start = jnp.asarray(np.random.default_rng(3).standard_normal((16, 2)) * scales)
-    sampled, stuck = sample_target(
+    sampled, stuck, _ = sample_target(
         kernel, jax.random.key(4), target, start, num_draws=2_000, num_warmup=10
     )
     assert not stuck

@@ -45,8 +45,8 @@ class WhitenedHMC:
     """
 
     num_steps: int = 3
-    step_size: float = 0.8
-    jitter: float = 0.2
+    step_size: float = 0.6
+    jitter: float = 0.3
     short_share: float = 0.1
     short_factor: float = 0.15
     refresh: int = 50
@@ -64,25 +64,30 @@ class WhitenedHMC:
     def adapt(
         self, target: Target, positions: Position, previous: Whitening | None = None
     ) -> Whitening:
-        """Return the metric at the mean of the chains."""
+        """Return the metric at the mean of the chains; the previous one where it is not finite."""
         centre = jax.tree.map(lambda x: x.mean(axis=0), positions)
         likelihood = weighted_derivatives(target.model, centre, target.rows, target.weights)
         flat, unravel = ravel_pytree(centre)
         prior = jax.hessian(lambda x: target.model.logprior_fn(unravel(x)))(flat)
         values, vectors = jnp.linalg.eigh(-(likelihood.hessian + prior))
         values = jnp.maximum(jnp.abs(values), _FLOOR * jnp.abs(values).max())
-        return Whitening(
+        found = Whitening(
             (vectors / values) @ vectors.T,
             vectors / jnp.sqrt(values),
             (vectors * values) @ vectors.T,
         )
+        if previous is None:
+            return found
+        is_finite = jnp.isfinite(found.factor).all()
+        return jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), found, previous)
 
     def step(
         self, rng_key: PRNGKey, state: KernelState, target: Target, whitening: Whitening
     ) -> tuple[KernelState, KernelInfo]:
         """Move once."""
         flat, unravel = ravel_pytree(state.position)
-        key_velocity, key_size, key_short, key_accept = jax.random.split(rng_key, 4)
+        key_velocity, key_others = jax.random.split(rng_key)
+        for_size, for_short, for_accept = jax.random.uniform(key_others, (3,))
 
         def evaluate(x):
             def logdensity(y):
@@ -94,14 +99,14 @@ class WhitenedHMC:
             return value, gradient, terms
 
         velocity = whitening.factor @ jax.random.normal(key_velocity, flat.shape)
-        spread = jax.random.uniform(key_size, minval=1 - self.jitter, maxval=1 + self.jitter)
-        is_short = jax.random.uniform(key_short) < self.short_share
+        spread = 1 + self.jitter * (2 * for_size - 1)
+        is_short = for_short < self.short_share
         size = self.step_size * spread * jnp.where(is_short, self.short_factor, 1.0)
 
         def kinetic(velocity):
             return 0.5 * velocity @ whitening.precision @ velocity
 
-        value, gradient, terms = evaluate(flat)
+        value, first_gradient, terms = evaluate(flat)
         before = value - kinetic(velocity)
 
         def leapfrog(carry, _):
@@ -112,11 +117,14 @@ class WhitenedHMC:
             v = v + 0.5 * size * (whitening.covariance @ gradient)
             return (x, v, gradient, value, terms), None
 
-        start = (flat, velocity, gradient, value, terms)
+        start = (flat, velocity, first_gradient, value, terms)
         (x, v, _, value, terms), _ = jax.lax.scan(leapfrog, start, None, length=self.num_steps)
         log_ratio = value - kinetic(v) - before
-        accept = jnp.log(jax.random.uniform(key_accept)) < log_ratio  # false for NaN
+        # False for NaN, and for a kinetic energy that overflows to minus infinity.
+        accept = (jnp.log(for_accept) < log_ratio) & (log_ratio < jnp.inf)
         position = unravel(jnp.where(accept, x, flat))
         new_terms = jnp.where(accept, terms, state.loglikelihoods)
         evaluations = jnp.asarray(self.num_steps + 1, int)
-        return KernelState(position, new_terms), KernelInfo(evaluations, jnp.zeros((), bool))
+        # With a slope or a metric that is not finite, every step from here is rejected.
+        is_stuck = ~(jnp.isfinite(first_gradient).all() & jnp.isfinite(whitening.factor).all())
+        return KernelState(position, new_terms), KernelInfo(evaluations, is_stuck)

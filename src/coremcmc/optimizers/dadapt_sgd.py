@@ -12,7 +12,7 @@ __all__ = ["DAdaptSGDState", "dadapt_sgd"]
 
 
 class DAdaptSGDState(NamedTuple):
-    """State of :func:`dadapt_sgd`.
+    """State of :func:`coremcmc.optimizers.dadapt_sgd`.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ __all__ = ["HotDogState", "hot_dog"]
 
 
 class HotDogState(NamedTuple):
-    """State of :func:`hot_dog`.
+    """State of :func:`coremcmc.hot_dog`.
 
     Attributes
     ----------

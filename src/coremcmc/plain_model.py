@@ -1,0 +1,49 @@
+"""A model of this package as plain values, for config.json, and back.
+
+So that a run can be drawn from without its data, and without running anything that a file says:
+only dataclasses of this package are made.
+"""
+
+import dataclasses
+import importlib
+from typing import Any
+
+__all__ = ["from_plain", "to_plain"]
+
+_PACKAGE = "coremcmc."
+
+
+def to_plain(value: Any) -> Any:
+    """Return numbers, texts, lists and mappings; None where a part is not of this package."""
+    try:
+        return _to_plain(value)
+    except TypeError:
+        return None
+
+
+def _to_plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tuple):
+        return [_to_plain(part) for part in value]
+    kind = type(value)
+    if dataclasses.is_dataclass(value) and kind.__module__.startswith(_PACKAGE):
+        fields = [field for field in dataclasses.fields(value) if field.init]
+        values = {field.name: _to_plain(getattr(value, field.name)) for field in fields}
+        return {"class": f"{kind.__module__}:{kind.__qualname__}", "values": values}
+    raise TypeError(f"{kind.__qualname__} is not of this package")
+
+
+def from_plain(value: Any) -> Any:
+    """Return what :func:`to_plain` was given; None of None."""
+    if isinstance(value, list):
+        return tuple(from_plain(part) for part in value)
+    if not isinstance(value, dict):
+        return value
+    module, _, name = str(value.get("class")).partition(":")
+    found = None
+    if module.startswith(_PACKAGE):
+        found = getattr(importlib.import_module(module), name, None)
+    if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
+        raise ValueError(f"config.json names {value.get('class')!r}, which this version lacks.")
+    return found(**{key: from_plain(part) for key, part in value["values"].items()})
