@@ -1,5 +1,6 @@
 """Shared fixtures. Every test runs in 64-bit mode unless it leaves it."""
 
+import gc
 from pathlib import Path
 
 import jax
@@ -13,6 +14,17 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 def float64():
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs():
+    """Every compiled program holds memory maps, of which Linux gives a process 65,530 at most.
+
+    Past that, the next compilation ends in a segmentation fault.
+    """
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
