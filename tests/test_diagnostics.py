@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from coremcmc.diagnostics import average_squared_z, coordinate_names, latter_half_means
+from coremcmc.diagnostics import (
+    average_squared_z,
+    convergence,
+    coordinate_names,
+    latter_half_means,
+    pareto_smooth,
+)
 
 
 def test_average_squared_z_by_hand():
@@ -71,3 +77,30 @@ def test_latter_half_mean_is_exact_where_half_is_a_record():
 )
 def test_coordinates_are_named_in_the_order_of_the_arrays(shapes, names):
     assert coordinate_names(shapes) == names
+
+
+def test_smoothed_importance_weights_correct_a_mean():
+    """From N(0, 1) to N(1/2, 1): the log weight of x is x/2, and e^{x/2} has k = 0."""
+    x = np.random.default_rng(0).standard_normal(4_000)
+    log_weights, k = pareto_smooth(0.5 * x)
+    weights = np.exp(log_weights - log_weights.max())
+    corrected = (weights @ x) / weights.sum()
+    assert abs(corrected - 0.5) < 4 * 1.4 / np.sqrt(4_000)  # the weights' effective share is e^-1/4
+    assert np.corrcoef(log_weights, x)[0, 1] > 0.99
+    assert k < 0.5
+
+
+def test_k_is_that_of_a_pareto_tail():
+    """Weights u^{-0.9} have tail index 0.9; its estimate from 4,000 has an sd of about 0.1."""
+    u = np.random.default_rng(1).random(4_000)
+    assert abs(pareto_smooth(-0.9 * np.log(u))[1] - 0.9) < 0.3
+
+
+def test_convergence_of_independent_and_of_separate_chains():
+    rng = np.random.default_rng(2)
+    draws = rng.standard_normal((4, 1_000))
+    effective, rhat = convergence(draws)
+    assert 3_000 < effective < 5_500
+    assert abs(rhat - 1) < 0.01
+    assert convergence(draws + np.arange(4)[:, None])[1] > 1.5
+    assert np.isnan(convergence(np.ones((2, 10)))).all()

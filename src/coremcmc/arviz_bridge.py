@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["convergence", "pareto_smooth", "to_arviz"]
+__all__ = ["to_arviz"]
 
 
 def _import_arviz() -> Any:
@@ -73,27 +73,3 @@ def _add_group(data: Any, name: str, columns: dict[str, np.ndarray], rows: np.nd
             data.add_groups({name: dataset})
     else:
         data[name] = xarray.DataTree(dataset)
-
-
-def convergence(draws: np.ndarray) -> tuple[float, float]:
-    """Bulk effective sample size and R-hat of chains × draws; NaN where there are too few."""
-    if draws.shape[1] < 4 or np.ptp(draws) == 0:
-        return float("nan"), float("nan")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that there are more chains than draws
-        arviz, data = _import_arviz(), _from_dict({"posterior": {"x": draws}})
-    ess, rhat = arviz.ess(data), arviz.rhat(data)
-    return float(np.asarray(ess["x"])), float(np.asarray(rhat["x"]))
-
-
-def pareto_smooth(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Pareto-smoothed log importance weights, and the k-hat of their tail."""
-    arviz = _import_arviz()
-    if int(arviz.__version__.split(".")[0]) >= 1:
-        smooth = importlib.import_module("arviz_stats.base").array_stats.psislw
-    else:
-        smooth = arviz.psislw
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the caller judges by k-hat
-        smoothed, k = smooth(log_weights)
-    return np.asarray(smoothed), float(k)

@@ -17,12 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coremcmc.arviz_bridge import convergence, pareto_smooth
 from coremcmc.base import DataSource, Model, Position, Rows
 from coremcmc.control_variates import ControlVariate
 from coremcmc.data.passes import full_pass
 from coremcmc.derivatives import SumOfLogLikelihoods, prepared
-from coremcmc.diagnostics import split_rhat
+from coremcmc.diagnostics import convergence, pareto_smooth, split_rhat
 from coremcmc.estimated_sums import EstimatedSums
 from coremcmc.flat import unflatten
 from coremcmc.other_modes import unvisited_mode

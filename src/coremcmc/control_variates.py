@@ -102,19 +102,15 @@ def controlled_totals(
     """
     size = is_exact.shape[0]
 
-    def each_chain(rows):
-        def terms(position):
-            return taylor_terms(model, control.centre, position, rows)
-
-        return jax.vmap(terms)(positions)
-
-    values, polynomials = each_chain(subsample)
+    rows = jax.tree.map(lambda *parts: jnp.concatenate(parts), subsample, control.exact_rows)
+    values, polynomials = jax.vmap(
+        lambda position: taylor_terms(model, control.centre, position, rows)
+    )(positions)
+    exact = (values - control.strength * polynomials)[:, size:].sum(axis=1)
+    values, polynomials = values[:, :size], polynomials[:, :size]
     centred = values - values.mean(axis=0)
     remainder = jnp.where(is_exact, 0.0, values - control.strength * polynomials)
     remainder = remainder - remainder.mean(axis=0)
-
-    exact_values, exact_polynomials = each_chain(control.exact_rows)
-    exact = (exact_values - control.strength * exact_polynomials).sum(axis=1)
     polynomial = control.strength * quadratic(control, positions)
     total = polynomial + exact + num_rows / size * remainder.sum(axis=1)
     # What the polynomials leave is told also while they are switched off.

@@ -1,11 +1,19 @@
 """Numbers that judge a run."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-__all__ = ["average_squared_z", "coordinate_names", "latter_half_means", "split_rhat"]
+__all__ = [
+    "average_squared_z",
+    "convergence",
+    "coordinate_names",
+    "latter_half_means",
+    "pareto_smooth",
+    "split_rhat",
+]
 
 
 def average_squared_z(mean: Any, reference_mean: Any, reference_sd: Any) -> Any:
@@ -52,3 +60,29 @@ def split_rhat(draws: np.ndarray) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         rhat = np.sqrt((half - 1) / half + between / within)
     return float(np.max(np.where(moving, rhat, 1.0)))
+
+
+def convergence(draws: np.ndarray) -> tuple[float, float]:
+    """Bulk effective sample size and R-hat of chains × draws; NaN where there are too few."""
+    if draws.shape[1] < 4 or np.ptp(draws) == 0:
+        return float("nan"), float("nan")
+    statistics = _array_stats()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that there are more chains than draws
+        return float(statistics.ess(draws)), float(statistics.rhat(draws))
+
+
+def pareto_smooth(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Pareto-smoothed log importance weights, and the k-hat of their tail."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the caller judges by k-hat
+        # It takes log-likelihoods to leave out: the negative of log weights.
+        smoothed, k = _array_stats().psislw(-np.asarray(log_weights))
+    return np.asarray(smoothed), float(k)
+
+
+def _array_stats() -> Any:
+    """Import ArviZ's statistics of plain arrays: half the time that all of ArviZ takes."""
+    from arviz_stats.base import array_stats
+
+    return array_stats

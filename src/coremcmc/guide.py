@@ -3,21 +3,25 @@
 The mode and the curvature there, which rows matter, and weights to start from.
 """
 
-import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
 
-from coremcmc.base import DataSource, Model, Position, Rows
+from coremcmc.base import DataSource, Model, Position
 from coremcmc.control_passes import BLOCK_ROWS, NUM_EXACT, Largest, make_control, spreads
 from coremcmc.control_variates import ControlVariate
 from coremcmc.estimated_sums import EstimatedSums
 from coremcmc.flat import flatten, unflatten
-from coremcmc.laplace import Laplace, NoModeError, is_too_large, laplace_approximation
+from coremcmc.laplace import (
+    Laplace,
+    NoModeError,
+    first_position,
+    is_too_large,
+    laplace_approximation,
+)
 from coremcmc.near_posterior import near_posterior
 from coremcmc.selection import Selected
 from coremcmc.settings import Settings, within_bound
@@ -104,7 +108,7 @@ def consult(
     if not settings.is_guided:
         return settings, None
     few = data.take(np.arange(min(2, data.num_rows)))
-    start = _start(model, few, seed)
+    start = first_position(model, few, seed)
     try:
         rng = np.random.default_rng([seed, 2])
         return settings, make_guide(model, data, coreset_size, start, rng, progress)
@@ -175,8 +179,3 @@ def _expected_counts(sd: np.ndarray, size: int, total: float, widest: np.ndarray
     sure = sd >= widest[certain - 1] if certain else np.zeros(sd.shape, bool)
     rest = (size - certain) * sd / total if total > 0 else np.zeros_like(sd)
     return np.where(sure, 1.0, np.minimum(rest, 1.0))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _start(model: Model, stored_rows: Rows, seed: Any) -> Position:
-    return model.initial_position(jax.random.key(seed), model.prepare_rows(stored_rows))

@@ -9,13 +9,20 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from coremcmc.base import DataSource, LinearPredictorModel, Model, Position
+from coremcmc.base import DataSource, LinearPredictorModel, Model, Position, Rows
 from coremcmc.data.memory import MemoryData
 from coremcmc.data.passes import full_pass
 from coremcmc.derivatives import Derivatives, SumDerivatives, SumGradient
 from coremcmc.flat import flatten, unflatten
 
-__all__ = ["Laplace", "NoModeError", "is_too_large", "laplace_approximation", "newton"]
+__all__ = [
+    "Laplace",
+    "NoModeError",
+    "first_position",
+    "is_too_large",
+    "laplace_approximation",
+    "newton",
+]
 
 _MAX_PASSES = 150
 _MAX_HALVINGS = 30
@@ -109,6 +116,12 @@ def laplace_approximation(
     likelihood_at = _sums(function, data, progress=progress)
     position, likelihood, precision, passes = newton(model, likelihood_at, start, _TOLERANCE)
     return Laplace(position, likelihood, precision, passes)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def first_position(model: Model, few_rows: Rows, seed: Any) -> Position:
+    """Where the model itself starts; of the rows, as stored, only the shapes matter."""
+    return model.initial_position(jax.random.key(seed), model.prepare_rows(few_rows))
 
 
 def is_too_large(dimension: int) -> bool:

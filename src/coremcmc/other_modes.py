@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ import numpy as np
 from coremcmc.base import Model, Position, Rows
 from coremcmc.derivatives import Derivatives, prepared, weighted_derivatives
 from coremcmc.flat import flatten, unflatten
-from coremcmc.laplace import NoModeError, is_too_large, newton
+from coremcmc.laplace import NoModeError, first_position, is_too_large, newton
 
 __all__ = ["unvisited_mode"]
 
@@ -44,8 +43,8 @@ def unvisited_mode(
     covariance = np.atleast_2d(np.cov(draws, rowvar=False))
     dimension = len(centre)
     limit = dimension + 8.0 * np.sqrt(2.0 * dimension) + 20.0
-    drawn = jax.tree.map(np.asarray, _starts(model, rows, seed))
-    starts = [jax.tree.map(lambda x, i=i: x[i], drawn) for i in range(_NUM_STARTS)]
+    few = jax.tree.map(lambda x: x[:2], stored_rows)
+    starts = [first_position(model, few, seed + i) for i in range(_NUM_STARTS)]
     # And from all around what was visited, whatever the model's own starts are.
     rng = np.random.default_rng(seed)
     wide = 20.0 * draws.std(axis=0) * rng.standard_normal((_NUM_STARTS // 2, dimension))
@@ -84,12 +83,6 @@ def _likelihood(model: Model, rows: Rows, weights: jax.Array) -> Callable:
         return found
 
     return at
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _starts(model: Model, rows: Rows, seed: Any) -> Position:
-    keys = jax.random.split(jax.random.key(seed), _NUM_STARTS)
-    return jax.vmap(lambda key: model.initial_position(key, rows))(keys)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from coremcmc.arviz_bridge import convergence
-from coremcmc.diagnostics import coordinate_names
+from coremcmc.diagnostics import convergence, coordinate_names
 
 __all__ = ["summarize", "warnings_of"]
 

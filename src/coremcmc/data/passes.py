@@ -45,20 +45,30 @@ def full_pass(
         Where the sum is not finite; it names the first block at fault.
     """
     total: Any = None
+    running: Any = None  # the device works on one block while the next is cut
     for start, rows, is_row in _padded_blocks(data):
-        total = _add(function, total, arguments, rows, is_row)
+        begun = _of_block(function, arguments, rows, is_row)
+        total, running = _plus(total, running), begun
         if progress is not None:
             progress(min(start + _BLOCK_ROWS, data.num_rows))
-    total = jax.tree.map(np.asarray, total)
+    total = _plus(total, running)
     if not _is_finite(total):
         raise ValueError(_name_the_block(data, function, arguments))
     return total
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _add(function: Callable, total: PyTree, arguments: PyTree, rows: PyTree, is_row: Any) -> PyTree:
-    added = function(arguments, rows, is_row)
-    return added if total is None else jax.tree.map(jax.numpy.add, total, added)
+def _of_block(function: Callable, arguments: PyTree, rows: PyTree, is_row: Any) -> PyTree:
+    return function(arguments, rows, is_row)
+
+
+def _plus(total: PyTree, block: PyTree) -> PyTree:
+    """Add on the host, where it needs no program."""
+    if block is None:
+        return total
+    block = jax.tree.map(np.asarray, block)
+    with np.errstate(invalid="ignore", over="ignore"):  # the caller looks at the sum
+        return block if total is None else jax.tree.map(np.add, total, block)
 
 
 def _padded_blocks(data: DataSource) -> Any:
@@ -78,7 +88,7 @@ def _is_finite(tree: PyTree) -> bool:
 
 def _name_the_block(data: DataSource, function: Callable, arguments: PyTree) -> str:
     for start, rows, is_row in _padded_blocks(data):
-        if not _is_finite(_add(function, None, arguments, rows, is_row)):
+        if not _is_finite(_of_block(function, arguments, rows, is_row)):
             end = start + int(is_row.sum()) - 1
             return (
                 f"the sum over rows {start:,} to {end:,} of data is not finite: the model "
