@@ -15,6 +15,8 @@ __all__ = [
     "split_rhat",
 ]
 
+_FEWEST_WEIGHTS = 25  # a fifth of them are the tail, which must have five
+
 
 def average_squared_z(mean: Any, reference_mean: Any, reference_sd: Any) -> Any:
     """Average over coordinates of ((μ_i − μ̂_i) / σ_i)², the paper's measure of error.
@@ -73,11 +75,20 @@ def convergence(draws: np.ndarray) -> tuple[float, float]:
 
 
 def pareto_smooth(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Pareto-smoothed log importance weights, and the k-hat of their tail."""
+    """Pareto-smoothed log importance weights, and the k-hat of their tail.
+
+    Where they are few, or the largest all alike, there is no tail to be seen: k-hat is infinite.
+    """
+    log_weights = np.asarray(log_weights)
+    if len(log_weights) < _FEWEST_WEIGHTS:
+        return log_weights, float("inf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the caller judges by k-hat
-        # It takes log-likelihoods to leave out: the negative of log weights.
-        smoothed, k = _array_stats().psislw(-np.asarray(log_weights))
+        try:
+            # It takes log-likelihoods to leave out: the negative of log weights.
+            smoothed, k = _array_stats().psislw(-log_weights)
+        except ValueError:  # all alike
+            return log_weights, float("inf")
     return np.asarray(smoothed), float(k)
 
 

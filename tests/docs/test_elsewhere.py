@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -96,8 +97,10 @@ def test_pymc_has_the_same_density(page, points, densities):
 @pytest.fixture(scope="module")
 def stan_posterior(page):
     """The page's program with the page's data."""
-    stan = pytest.importorskip("stan", reason="PyStan has no build for this platform")
-    return stan.build(STAN, data=page["inputs"], random_seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its server, about itself
+        stan = pytest.importorskip("stan", reason="PyStan has no build for this platform")
+        return stan.build(STAN, data=page["inputs"], random_seed=1)
 
 
 def test_stan_reads_the_file_that_the_page_writes(page):
@@ -108,7 +111,9 @@ def test_stan_reads_the_file_that_the_page_writes(page):
 
 
 def test_stan_has_the_same_density(stan_posterior, points, densities):
-    found = [stan_posterior.log_prob(list(p)) for p in points]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [stan_posterior.log_prob(list(p)) for p in points]
     np.testing.assert_allclose(found, densities, rtol=1e-8)
 
 

@@ -68,7 +68,11 @@ def _plus(total: PyTree, block: PyTree) -> PyTree:
         return total
     block = jax.tree.map(np.asarray, block)
     with np.errstate(invalid="ignore", over="ignore"):  # the caller looks at the sum
-        return block if total is None else jax.tree.map(np.add, total, block)
+        return block if total is None else jax.tree.map(_sum, total, block)
+
+
+def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return np.asarray(one + other)  # of two scalars NumPy would make a number
 
 
 def _padded_blocks(data: DataSource) -> Any:
