@@ -1,4 +1,4 @@
-"""Compiled programs are kept between commands: a first fit compiles for about ten seconds."""
+"""Compiled programs are kept between sessions: a first fit compiles for several seconds."""
 
 import contextlib
 import hashlib
@@ -10,28 +10,52 @@ from pathlib import Path
 __all__ = ["keep_compiled_programs"]
 
 _MOST_BYTES = 500_000_000
+_FOLDER = "jax_compilation_cache_dir"
+_KEEP_ALL = {
+    "jax_persistent_cache_min_compile_time_secs": 0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
 
 
-def keep_compiled_programs() -> None:
-    """Tell JAX, before it starts, to keep its programs in the user's cache folder.
+def keep_compiled_programs() -> Path | None:
+    """Keep compiled programs in your cache folder, so that later sessions need not compile anew.
 
-    ``JAX_COMPILATION_CACHE_DIR`` names another folder, ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it
-    off. Where nothing can be written, nothing is kept.
+    A first fit spends several seconds on compilation; with its programs kept, one or two. The
+    command ``coremcmc`` does this by itself. ``JAX_COMPILATION_CACHE_DIR`` names another folder,
+    ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it off.
+
+    Returns
+    -------
+    The folder, or None where nothing can be written.
     """
-    if "jax" in sys.modules or "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
+    is_loaded = "jax" in sys.modules
+    chosen = os.environ.get(_FOLDER.upper())
+    if is_loaded:
+        import jax
+
+        chosen = jax.config.values[_FOLDER] or chosen
+    if chosen:
+        return Path(chosen)
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
     folder = Path(home) / "coremcmc" / f"jax-{_machine()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
-            return
+            return None
         _prune(folder)
     except (OSError, RuntimeError):  # no home, a full disk, a file in the way
-        return
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+        return None
+    settings = {_FOLDER: str(folder), **_KEEP_ALL}
+    if is_loaded:
+        from jax.experimental.compilation_cache import compilation_cache
+
+        for name, value in settings.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()  # it may have been asked already, and found none
+    else:  # JAX reads these when it starts; starting it now would take most of a second
+        for name, value in settings.items():
+            os.environ.setdefault(name.upper(), str(value))
+    return folder
 
 
 def _machine() -> str:

@@ -1,6 +1,7 @@
 """The public names: import them from ``coremcmc`` itself, which loads this module on first use."""
 
 from coremcmc.base import LinearPredictorModel, Model
+from coremcmc.compile_cache import keep_compiled_programs
 from coremcmc.coreset_mcmc import coreset_mcmc
 from coremcmc.data import (
     MemoryData,
@@ -53,6 +54,7 @@ __all__ = [
     "from_pymc",
     "gaussian_location_data",
     "hot_dog",
+    "keep_compiled_programs",
     "logistic_data",
     "read_table",
     "sparse_regression_data",

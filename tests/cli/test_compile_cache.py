@@ -34,6 +34,20 @@ def test_the_users_own_choice_stands(tmp_path):
     assert chosen(tmp_path, before="import jax") == "None"
 
 
+def test_a_session_that_has_begun_keeps_what_it_compiles_from_then_on(tmp_path):
+    script = (
+        "import jax, coremcmc; jax.jit(lambda x: x + 1)(1.0); "
+        "folder = coremcmc.keep_compiled_programs(); assert not list(folder.iterdir()); "
+        "jax.jit(lambda x: x + 2)(1.0); assert coremcmc.keep_compiled_programs() == folder; "
+        "print(*(p.name for p in folder.iterdir()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True, text=True, check=True, env={"PATH": "", "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert "lambda" in done.stdout
+
+
 def test_without_a_place_to_write_nothing_is_kept(tmp_path):
     (tmp_path / "file").touch()
     assert chosen(tmp_path, XDG_CACHE_HOME=str(tmp_path / "file")) == "None"
