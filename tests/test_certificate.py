@@ -58,6 +58,15 @@ def test_ten_rows_that_stand_for_all_are_poor():
     assert found.verdict == "poor"
 
 
+@pytest.mark.parametrize("far", [3.0, 30.0, 300.0, 3000.0])
+def test_a_coreset_posterior_worlds_away_is_poor(far):
+    """The log ratio varies by up to millions: all the importance lies on one draw."""
+    one_sided = np.where(X[:, 0] > 1.0, 1.0 + far, 0.01)
+    found = judge(one_sided)
+    assert found.pareto_k > 0.7
+    assert found.verdict == "poor"
+
+
 def test_rows_of_one_side_only_are_poor():
     """Weights of the right sum, on rows whose mean is far off."""
     indices = np.argsort(X[:, 0])[-30:]

@@ -7,6 +7,7 @@ from coremcmc.diagnostics import (
     average_squared_z,
     convergence,
     coordinate_names,
+    effective_draws,
     latter_half_means,
     pareto_smooth,
 )
@@ -94,6 +95,36 @@ def test_k_is_that_of_a_pareto_tail():
     """Weights u^{-0.9} have tail index 0.9; its estimate from 4,000 has an sd of about 0.1."""
     u = np.random.default_rng(1).random(4_000)
     assert abs(pareto_smooth(-0.9 * np.log(u))[1] - 0.9) < 0.3
+
+
+@pytest.mark.parametrize("scale", [300.0, 700.0, 3e3, 1e6])
+@pytest.mark.parametrize("heavy", [False, True])
+def test_log_weights_that_are_worlds_apart_have_a_large_k(scale, heavy):
+    """Most of them underflow, and a tail fitted to zeros must not look like a light one."""
+    rng = np.random.default_rng(3)
+    log_weights = scale * (rng.standard_cauchy(400) if heavy else rng.standard_normal(400))
+    smoothed, k = pareto_smooth(log_weights)
+    assert k > 0.7
+    assert np.isfinite(smoothed).all()
+
+
+def test_weights_of_a_moderate_spread_are_as_arviz_has_them():
+    arviz = pytest.importorskip("arviz", minversion=None)
+    if not hasattr(arviz, "psislw"):
+        pytest.skip("ArviZ 1 has no function of its own for arrays")
+    for seed, scale in enumerate((0.1, 1.0, 3.0, 10.0)):
+        log_weights = scale * np.random.default_rng(seed).standard_normal(400)
+        smoothed, k = pareto_smooth(log_weights)
+        expected, expected_k = arviz.psislw(log_weights.copy())
+        np.testing.assert_allclose(smoothed, expected, rtol=1e-9, atol=1e-9)
+        assert k == pytest.approx(float(expected_k), rel=1e-9)
+
+
+def test_effective_draws_are_those_of_the_worst_coordinate():
+    rng = np.random.default_rng(5)
+    draws = rng.standard_normal((1_000, 4, 6))
+    draws[:, :, 3] = np.cumsum(draws[:, :, 3], axis=0)
+    assert effective_draws(draws) < 50 < 3_000 < effective_draws(np.delete(draws, 3, axis=2))
 
 
 def test_convergence_of_independent_and_of_separate_chains():

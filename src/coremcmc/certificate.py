@@ -21,7 +21,7 @@ from coremcmc.base import DataSource, Model, Position, Rows
 from coremcmc.control_variates import ControlVariate
 from coremcmc.data.passes import full_pass
 from coremcmc.derivatives import SumOfLogLikelihoods, prepared
-from coremcmc.diagnostics import convergence, pareto_smooth, split_rhat
+from coremcmc.diagnostics import effective_draws, pareto_smooth, split_rhat
 from coremcmc.estimated_sums import EstimatedSums
 from coremcmc.flat import unflatten
 from coremcmc.other_modes import unvisited_mode
@@ -37,8 +37,8 @@ _AGREES = "means and spreads agree with the full posterior's as far as can be se
 # mean is off by more than √V = 0.1 sds, and sds by about √(V/2).
 _NEGLIGIBLE = 0.01
 _MOST_RHAT = 1.1
+_MOST_OF_ALL = 0.9
 _FEWEST_EFFECTIVE = 200
-_WORST_COORDINATES = 4
 _ESTIMATE_ROWS = 1 << 15
 _LIMITS = {  # average squared z-score, largest |log sd ratio|, Pareto k-hat
     _GOOD: (0.02, np.log(1.15), 0.7),
@@ -195,6 +195,8 @@ def certify(
     own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
     weighted_mean = importance @ chosen
     weighted_sd = np.sqrt(importance @ np.square(chosen - weighted_mean))
+    if importance.max() > _MOST_OF_ALL:  # one draw has all the weight, and corrects nothing
+        pareto_k = float("inf")
     # A coordinate that never varies, an indicator that is always one, is left as it is.
     varies = (own_sd > 0) & (weighted_sd > 0)
     corrected_mean = np.where(varies, mean + (weighted_mean - own_mean), mean)
@@ -213,7 +215,7 @@ def certify(
         None if laplace is None else laplace.sd,
         len(chosen),
         noise_variance,
-        _effective_draws(positions),
+        effective_draws(positions),
     )
     if positions.shape[1] > 1 and positions.shape[0] > 3:
         disagreement = split_rhat(positions)
@@ -240,17 +242,6 @@ def _estimated(
     )
     share = 1.0 - 2 * size / data.num_rows  # of a finite number of rows
     return 0.5 * (first + second), share * float(np.var(first - second, ddof=1)) / 4.0
-
-
-def _effective_draws(positions: np.ndarray) -> float:
-    """Effective number of draws of the coordinates whose chains agree least."""
-    if positions.shape[0] < 4:  # too few to tell how they depend on one another
-        return float(positions.shape[0] * positions.shape[1])
-    chains = np.swapaxes(positions, 0, 1)
-    spread = chains.mean(axis=1).std(axis=0) / np.maximum(chains.std(axis=(0, 1)), 1e-300)
-    worst = np.argsort(spread)[-_WORST_COORDINATES:]
-    found = [convergence(chains[:, :, i])[0] for i in worst]
-    return float(np.nanmin(found)) if np.isfinite(found).any() else 0.0
 
 
 @jax.jit

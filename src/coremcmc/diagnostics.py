@@ -10,11 +10,15 @@ __all__ = [
     "average_squared_z",
     "convergence",
     "coordinate_names",
+    "effective_draws",
     "latter_half_means",
     "pareto_smooth",
     "split_rhat",
 ]
 
+_WORST_COORDINATES = 4
+_ALIKE = 1e-6  # of log weights, which are differences of large numbers
+_LOG_TINY = float(np.log(np.finfo(float).tiny))
 _FEWEST_WEIGHTS = 25  # a fifth of them are the tail, which must have five
 
 
@@ -74,14 +78,29 @@ def convergence(draws: np.ndarray) -> tuple[float, float]:
         return float(statistics.ess(draws)), float(statistics.rhat(draws))
 
 
+def effective_draws(positions: np.ndarray) -> float:
+    """Effective number of draws × chains × coordinates, of the coordinates that agree least."""
+    if positions.shape[0] < 4:  # too few to tell how they depend on one another
+        return float(positions.shape[0] * positions.shape[1])
+    chains = np.swapaxes(positions, 0, 1)
+    spread = chains.mean(axis=1).std(axis=0) / np.maximum(chains.std(axis=(0, 1)), 1e-300)
+    worst = np.argsort(spread)[-_WORST_COORDINATES:]
+    found = [convergence(chains[:, :, i])[0] for i in worst]
+    return float(np.nanmin(found)) if np.isfinite(found).any() else 0.0
+
+
 def pareto_smooth(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Pareto-smoothed log importance weights, and the k-hat of their tail.
 
-    Where they are few, or the largest all alike, there is no tail to be seen: k-hat is infinite.
+    Where they are few, or the largest all alike, or one is all there is, no tail is to be seen:
+    k-hat is infinite. Where all are alike, it is zero.
     """
-    log_weights = np.asarray(log_weights)
+    # Weights that underflow to zero would make the fit of the tail a fit to nothing.
+    log_weights = np.maximum(log_weights - np.max(log_weights), _LOG_TINY)
     if len(log_weights) < _FEWEST_WEIGHTS:
         return log_weights, float("inf")
+    if np.min(log_weights) > -_ALIKE:
+        return log_weights, 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the caller judges by k-hat
         try:
@@ -89,7 +108,8 @@ def pareto_smooth(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
             smoothed, k = _array_stats().psislw(-log_weights)
         except ValueError:  # all alike
             return log_weights, float("inf")
-    return np.asarray(smoothed), float(k)
+    is_sound = np.isfinite(smoothed).all() and np.isfinite(k)
+    return (np.asarray(smoothed), float(k)) if is_sound else (log_weights, float("inf"))
 
 
 def _array_stats() -> Any:

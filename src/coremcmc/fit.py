@@ -101,7 +101,8 @@ def fit(
         Whether the gradient uses a Taylor polynomial of the log-likelihood at the mode, which
         takes most of the noise of subsampling.
     num_draws
-        Draws of each chain from the finished coreset's posterior, its weights fixed.
+        Draws of each chain from the finished coreset's posterior, its weights fixed; where the
+        chains mix slowly, every second to sixteenth step is kept.
     certificate
         Whether to judge the result at the end, by one more pass over the data. ``"estimate"``
         judges without a pass, from some of the rows and the control variate, and tells the noise
@@ -172,7 +173,7 @@ def fit(
         result = run.result()
         if path is not None:  # what follows may be interrupted too
             save_or_warn(result, path)
-        result = run.draw(result)
+        result = run.draw(result, progress)
     if settings.certificate:
         laplace = guide.laplace if guide else None
         with PassBar("judging the coreset", data.num_rows, progress) as bar:

@@ -80,10 +80,13 @@ class PassBar:
     """Rows done in a pass over the data, and which pass it is; vanishes when all are done.
 
     Call it with the number of rows done; a number no larger than before begins another pass. In a
-    file the last state stays, and where there was no pass there is nothing.
+    file the last state stays, and where there was no pass there is nothing. ``unit`` is what else
+    there may be passes of.
     """
 
-    def __init__(self, what: str, num_rows: int, enabled: bool | None = None):
+    def __init__(
+        self, what: str, num_rows: int, enabled: bool | None = None, *, unit: str = "rows"
+    ):
         console = Console(file=sys.stderr)
         if enabled is None:
             enabled = console.is_terminal or console.is_jupyter
@@ -92,7 +95,7 @@ class PassBar:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("rows"),
+            TextColumn(unit),
             TimeElapsedColumn(),
             console=console,
             disable=not enabled,

@@ -17,14 +17,15 @@ from coremcmc.control_passes import revised
 from coremcmc.control_variates import ControlVariate
 from coremcmc.coreset_mcmc import FAILURES, CoresetMCMC
 from coremcmc.derivatives import prepared
+from coremcmc.flat import unflatten
 from coremcmc.identity import describe
 from coremcmc.io import pack_tree, unpack_tree
 from coremcmc.loop import LoopState, Records, run_piece
 from coremcmc.naming import named_draws
-from coremcmc.progress import ProgressBar, interrupts
+from coremcmc.progress import PassBar, ProgressBar, interrupts
 from coremcmc.result import Coreset, Fit
 from coremcmc.same_problem import check_same_problem, versions
-from coremcmc.sampling import sample_target
+from coremcmc.sampling import sample_enough, sample_target
 from coremcmc.selection import Selected
 from coremcmc.settings import Settings
 from coremcmc.start import begin
@@ -260,33 +261,45 @@ class Run:
             _CONTROL_PREFIX + _REVISED_AT: np.asarray(self._revised_at),
         }
 
-    def draw(self, fit: Fit) -> Fit:
+    def draw(self, fit: Fit, progress: bool | None) -> Fit:
         """Draw from the posterior of the returned coreset, its weights fixed."""
         if not self.settings.num_draws:
             return fit
         algorithm = self.algorithm
-        draws, stuck, densities = sample_target(
-            algorithm.kernel,
-            jax.random.fold_in(self.key, 2**31),
-            Target(algorithm.model, self.rows, jnp.asarray(fit.coreset.weights)),
-            self.state.coreset.chains.position,
-            self.state.coreset.metric,
-            num_draws=self.settings.num_draws,
-            num_warmup=_WARMUP,
-        )
-        if bool(stuck):
+        target = Target(algorithm.model, self.rows, jnp.asarray(fit.coreset.weights))
+        positions, is_stuck = self.state.coreset.chains.position, False
+
+        def run_on(call: int) -> tuple[np.ndarray, np.ndarray]:
+            nonlocal positions, is_stuck
+            draws, stuck, densities = sample_target(
+                algorithm.kernel,
+                jax.random.fold_in(self.key, 2**31 + call),
+                target,
+                positions,
+                self.state.coreset.metric,
+                num_draws=self.settings.num_draws,
+                num_warmup=_WARMUP,
+            )
+            draws, is_stuck = np.asarray(draws), is_stuck or bool(stuck)
+            positions = unflatten(draws[-1], self._first_position)
+            bar(len(draws))
+            return draws, np.asarray(densities)
+
+        with PassBar("drawing", self.settings.num_draws, progress, unit="steps") as bar:
+            draws, densities = sample_enough(run_on, self.settings.num_draws)
+        if is_stuck:
             warnings.warn(
                 "a chain got stuck while drawing from the coreset posterior: its log density is "
                 "NaN or discontinuous somewhere. Check the model.",
                 stacklevel=4,
             )
-        named = named_draws(algorithm.model, np.asarray(draws), self._first_position)
+        named = named_draws(algorithm.model, draws, self._first_position)
         named = {name: np.swapaxes(x, 0, 1) for name, x in named.items()}
         return dataclasses.replace(
             fit,
-            sampled_positions=np.asarray(draws),
+            sampled_positions=draws,
             sampled=named,
-            sample_stats={"lp": np.asarray(densities).T},
+            sample_stats={"lp": densities.T},
         )
 
     def _fail(self, path: Path | None) -> None:

@@ -1,17 +1,23 @@
 """Draws from the coreset posterior at fixed weights."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from coremcmc.base import Position, PRNGKey, flat_positions
+from coremcmc.diagnostics import effective_draws
 from coremcmc.kernels.moving import metric_of, move_chains
 from coremcmc.target import Target
 
-__all__ = ["sample_target"]
+__all__ = ["sample_enough", "sample_target"]
+
+_ENOUGH, _SHARE = 400, 0.1  # effective draws, or a share of the draws where these are few
+_MOST_STEPS = 16  # a draw
 
 
 @functools.partial(jax.jit, static_argnames=("kernel", "num_draws", "num_warmup"))
@@ -53,3 +59,25 @@ def sample_target(
     steps = jax.random.split(rng_key, length), jnp.arange(length) == num_warmup - 1
     (_, _, stuck), (draws, densities) = jax.lax.scan(advance, start, steps)
     return draws[num_warmup:], stuck, densities[num_warmup:]
+
+
+def sample_enough(
+    run_on: Callable[[int], tuple[np.ndarray, np.ndarray]], num_draws: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Run chains until they have mixed, and keep ``num_draws`` of each, evenly spaced.
+
+    ``run_on(i)`` continues the chains for ``num_draws`` steps after i calls, and returns draws
+    (draws × chains × coordinates) and log densities. While their effective number is too small,
+    the chains run on for as long again, up to 16 steps a draw.
+    """
+    draws, densities = run_on(0)
+    enough = min(_ENOUGH, _SHARE * draws.shape[0] * draws.shape[1])
+    steps = 1
+    while steps < _MOST_STEPS and effective_draws(draws) < enough:
+        kept = [(draws[1::2], densities[1::2])]
+        for call in range(steps, 2 * steps):
+            done = np.arange(call * num_draws + 1, (call + 1) * num_draws + 1)
+            kept.append(tuple(x[done % (2 * steps) == 0] for x in run_on(call)))
+        draws, densities = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+        steps *= 2
+    return draws, densities
