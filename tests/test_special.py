@@ -197,3 +197,12 @@ def test_float32_stays_float32():
         assert_close(actual, expected(x), rtol=1e-6, atol=1e-6)
     positive = np.exp(x)
     np.testing.assert_allclose(log(jnp.asarray(positive)), np.log(positive), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.1, 1.0, 30.0, 1e3, 1e6, 1e9])
+def test_second_derivative_of_log_rising_factorial_is_a_sum_of_inverse_squares(a):
+    y = np.array([0, 1, 2, 5, 40, 10_000])
+    exact = [-np.sum((a + np.arange(n, dtype=np.longdouble)) ** -2) for n in y]
+    second = jax.vmap(jax.grad(jax.grad(log_rising_factorial)), in_axes=(None, 0))
+    found = second(jnp.asarray(a), jnp.asarray(y, float))
+    np.testing.assert_allclose(found, np.array(exact, float), rtol=1e-14)

@@ -118,6 +118,7 @@ _FOURS = ((0, 1, 2, 3), (4, 5, 6, 7))  # a product of all eight would overflow a
 
 
 @jax.custom_jvp
+@jax.jit  # traced once, not at each of the many places that a derivative visits
 def log_rising_factorial(a: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
     """log Γ(a + y) − log Γ(a) of a > 0 and y ≥ 0, without the cancellation at large a.
 
@@ -140,6 +141,8 @@ def _log_rising_factorial_jvp(primals, tangents):
     return log_rising_factorial(a, y), _digamma_difference(a, y) * da
 
 
+@jax.custom_jvp
+@jax.jit
 def _digamma_difference(a: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
     """ψ(a + y) − ψ(a): the derivative of the above."""
     z, total = a + 8.0, jnp.zeros_like(a + y)
@@ -150,6 +153,32 @@ def _digamma_difference(a: Float[Array, "..."], y: Float[Array, "..."]) -> Float
         total = total + above / below
     leading = log1p(y / z) + 0.5 * y / (z * (z + y))
     return leading + _stirling_slope(1.0 / (z + y)) - _stirling_slope(1.0 / z) + y * total
+
+
+@_digamma_difference.defjvp
+def _digamma_difference_jvp(primals, tangents):
+    (a, y), (da, _) = primals, tangents
+    return _digamma_difference(a, y), _trigamma_difference(a, y) * da
+
+
+@jax.jit
+def _trigamma_difference(a: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
+    """ψ'(a + y) − ψ'(a): the second derivative."""
+    total = jnp.zeros_like(a + y)
+    for k in range(8):  # 1/(a + y + k)² − 1/(a + k)², without the cancellation
+        low, high = 1.0 / (a + k), 1.0 / (a + y + k)
+        total = total - low * high * (low + high)
+    low, high = 1.0 / (a + 8.0), 1.0 / (a + y + 8.0)
+    leading = total - low * high * (1.0 + 0.5 * (low + high))
+    return y * leading + _stirling_bend(high) - _stirling_bend(low)
+
+
+def _stirling_bend(inverse: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Second derivative of Stirling's series with respect to z = 1/inverse."""
+    series = jnp.zeros_like(inverse)
+    for k in reversed(range(len(_STIRLING))):
+        series = series * inverse * inverse + (2 * k + 1) * (2 * k + 2) * _STIRLING[k]
+    return series * inverse * inverse * inverse
 
 
 def _stirling_slope(inverse: Float[Array, "..."]) -> Float[Array, "..."]:
