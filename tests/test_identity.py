@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+import coremcmc
 from coremcmc.identity import describe
 
 SCRIPT = """
@@ -46,10 +47,29 @@ class Plain:
         return p * self.x
 
 
+READS_GLOBALS = """
+import math
+def helper(p): return [scale * x for x in p] if p else again(p)
+def again(p): return helper(p) or first(p)
+def first(p): return math.fsum(helper(p))
+"""
+
+
+def reads_global(value):
+    """A function whose helper's inner code reads a global, as in a notebook."""
+    namespace = {"__name__": "notebook", "scale": value, "unread": object()}
+    exec(READS_GLOBALS, namespace)
+    return namespace["first"]
+
+
 @pytest.mark.parametrize(
     "make",
     [
         scaled,
+        reads_global,
+        lambda x: reads_global(np.full(3, x)),
+        lambda x: reads_global({"a": (x, "b")}),
+        lambda x: jax.jit(reads_global(x)),
         lambda x: jax.jit(scaled(x)),
         lambda x: functools.partial(max, x),
         lambda x: functools.partial(scaled(x), 1),
@@ -73,3 +93,26 @@ def test_what_refers_to_itself_has_an_end():
     thing = Plain(None)
     thing.x = lambda: thing
     assert "Plain" in describe(thing)
+
+
+def test_a_fit_sees_a_global_that_was_changed():
+    """The prior's scale is a global: the same functions, and so the same model to Python."""
+    namespace = {"__name__": "notebook", "jnp": jax.numpy, "jax": jax, "sd": 1e-3}
+    exec(
+        "def logprior(p): return -0.5 * (p['m'] / sd) ** 2\n"
+        "def loglikelihood(p, rows): return -0.5 * (rows['y'] - p['m']) ** 2\n"
+        "def initial(key): return {'m': 0.1 * jax.random.normal(key)}",
+        namespace,
+    )
+    model = coremcmc.FunctionModel(
+        *(namespace[n] for n in ("logprior", "loglikelihood", "initial"))
+    )
+    data = {"y": 3.0 + np.random.default_rng(0).standard_normal(400)}
+
+    def mean():
+        options = {"num_iterations": 200, "num_draws": 200, "progress": False}
+        return coremcmc.fit(model, data, 20, **options).posterior["m"].mean()
+
+    assert abs(mean()) < 0.01
+    namespace["sd"] = 100.0
+    assert abs(mean() - 3.0) < 0.5

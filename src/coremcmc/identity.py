@@ -1,9 +1,10 @@
 """Short descriptions of functions and arrays that tell one from another, run after run.
 
-A function's address changes from process to process; its code, its constants and what it closes
-over do not.
+A function's address changes from process to process; its code, its constants, what it closes
+over and the globals that it reads do not.
 """
 
+import dis
 import functools
 import hashlib
 import re
@@ -58,9 +59,52 @@ def _digest(content: bytes) -> str:
 
 
 def _parts(function: types.FunctionType) -> tuple[Any, ...]:
-    """Return what determines a function: its code, defaults and closure."""
+    """Return what determines a function: its own parts, and what it reads by a global name."""
+    return (*_own_parts(function), _globals_read(function))
+
+
+def _own_parts(function: types.FunctionType) -> tuple[Any, ...]:
     cells = tuple(_content(cell) for cell in function.__closure__ or ())
     return function.__code__, function.__defaults__, function.__kwdefaults__, cells
+
+
+def _globals_read(function: types.FunctionType) -> dict[str, Any]:
+    """Plain values and functions of its own module that a function, or one that it calls, reads.
+
+    Not modules and what belongs to them: their versions are told apart elsewhere.
+    """
+    found: dict[str, Any] = {}
+    calling = [function]
+    while calling:
+        current = calling.pop()
+        for name in _global_names(current.__code__):
+            value = current.__globals__.get(name)
+            if name in found or value is function:
+                continue
+            if isinstance(value, types.FunctionType) and value.__module__ == function.__module__:
+                found[name] = _own_parts(value)
+                calling.append(value)
+            elif _is_plain(value):
+                found[name] = value
+    return dict(sorted(found.items()))
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """Return the names that a function's code, and the code within it, looks up globally."""
+    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return names.union(*map(_global_names, inner))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return all(map(_is_plain, value))
+    is_array = hasattr(value, "__array__") and hasattr(value, "dtype")
+    return isinstance(value, (bool, int, float, str)) or (
+        is_array and getattr(value.dtype, "kind", "O") in "biufc"
+    )
 
 
 def _content(cell: Any) -> Any:
