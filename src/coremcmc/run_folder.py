@@ -184,7 +184,8 @@ class RunFolder:
         data = fit.to_arviz()
         # In memory first: on a full disk HDF5 itself fills the terminal and crashes.
         tree = data.to_datatree() if hasattr(data, "to_datatree") else data
-        content = tree.to_netcdf(engine="h5netcdf")
+        # A copy, as newer versions of xarray hand out a view that crashes Python at its end.
+        content = bytes(tree.to_netcdf(engine="h5netcdf"))
         with replacing(self.posterior) as temporary:
             temporary.write_bytes(content)
 
