@@ -10,13 +10,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from coremcmc.base import Position, PRNGKey, flat_positions
-from coremcmc.diagnostics import effective_draws
+from coremcmc.diagnostics import effective_draws, split_rhat
 from coremcmc.kernels.moving import metric_of, move_chains
 from coremcmc.target import Target
 
 __all__ = ["sample_enough", "sample_target"]
 
 _ENOUGH, _SHARE = 400, 0.1  # effective draws, or a share of the draws where these are few
+_MOST_RHAT = 1.02
 _MOST_STEPS = 16  # a draw
 
 
@@ -67,13 +68,12 @@ def sample_enough(
     """Run chains until they have mixed, and keep ``num_draws`` of each, evenly spaced.
 
     ``run_on(i)`` continues the chains for ``num_draws`` steps after i calls, and returns draws
-    (draws × chains × coordinates) and log densities. While their effective number is too small,
-    the chains run on for as long again, up to 16 steps a draw.
+    (draws × chains × coordinates) and log densities. While their effective number is too small, or
+    the chains disagree, these run on for as long again, up to 16 steps a draw.
     """
     draws, densities = run_on(0)
-    enough = min(_ENOUGH, _SHARE * draws.shape[0] * draws.shape[1])
     steps = 1
-    while steps < _MOST_STEPS and effective_draws(draws) < enough:
+    while steps < _MOST_STEPS and not _have_mixed(draws):
         kept = [(draws[1::2], densities[1::2])]
         for call in range(steps, 2 * steps):
             done = np.arange(call * num_draws + 1, (call + 1) * num_draws + 1)
@@ -81,3 +81,9 @@ def sample_enough(
         draws, densities = (np.concatenate(parts) for parts in zip(*kept, strict=True))
         steps *= 2
     return draws, densities
+
+
+def _have_mixed(draws: np.ndarray) -> bool:
+    enough = min(_ENOUGH, _SHARE * draws.shape[0] * draws.shape[1])
+    agree = draws.shape[0] < 4 or split_rhat(draws) <= _MOST_RHAT
+    return agree and effective_draws(draws) >= enough
