@@ -184,7 +184,7 @@ def test_one_row_that_dominates_is_in_the_coreset_and_the_answer_right():
         lambda theta, rows: -2.5 * jnp.log1p(((rows["y"] - theta[0]) / rows["scale"]) ** 2 / 4),
         lambda key: jnp.zeros(1),
     )
-    fit = coremcmc.fit(model, rows, 50, **SHORT)
+    fit = coremcmc.fit(model, rows, 50, **{**SHORT, "num_draws": 1_000})
     assert 1_234 in fit.coreset.indices
     grid = np.linspace(-5, 6, 20_001)
     residual = (rows["y"][:, None] - grid[::20]) / scale[:, None]
@@ -196,7 +196,13 @@ def test_one_row_that_dominates_is_in_the_coreset_and_the_answer_right():
     sd = np.sqrt(np.average((grid - mean) ** 2, weights=weights))
     assert fit.verdict.verdict == "good"
     assert abs(fit.sampled_positions.mean() - mean) < np.sqrt(0.02) * sd
-    assert fit.sampled_positions.std() == pytest.approx(sd, rel=0.15)
+    # Its tails are heavy, so that sds of draws say little. Quantiles: at least 400 effective draws,
+    # and 4.5 standard errors of a share.
+    below = np.cumsum(weights) / weights.sum()
+    for share in (0.1, 0.25, 0.5, 0.75, 0.9):
+        quantile = grid[np.searchsorted(below, share)]
+        error = np.sqrt(share * (1 - share) / 400)
+        assert abs((fit.sampled_positions < quantile).mean() - share) < 4.5 * error
 
 
 # -- two modes ------------------------------------------------------------------------------------

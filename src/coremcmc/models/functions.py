@@ -15,8 +15,8 @@ __all__ = ["FunctionModel"]
 class FunctionModel(Model):
     """A model from a user's functions.
 
-    Numbers, arrays, lists and mappings that the functions read by a global name belong to the model:
-    where one has changed, a fit sees it, and an earlier run cannot be resumed.
+    Numbers, arrays, lists and mappings that the functions read by a global name belong to the
+    model: where one has changed, a fit sees it, and an earlier run cannot be resumed.
 
     Parameters
     ----------
