@@ -41,6 +41,7 @@ __all__ = [
     "SamplingAlgorithm",
     "flat_positions",
     "named_leaves",
+    "wide",
 ]
 
 PRNGKey = Key[Array, ""]
@@ -68,6 +69,17 @@ def named_leaves(tree: PyTree, name: str) -> dict[str, Any]:
 def flat_positions(positions: Position) -> Float[Array, "K D"]:
     """Return the position of each of K chains as a vector, in the order of the pytree's leaves."""
     return jax.vmap(lambda position: ravel_pytree(position)[0].astype(float))(positions)
+
+
+def wide(dtype: Any) -> Any:
+    """Return the 64-bit type that stands for a type of numbers.
+
+    JAX makes 32-bit floats of 32-bit integers, even where floats have 64 bits, and products of
+    8-bit integers overflow.
+    """
+    if jnp.issubdtype(dtype, jnp.floating):
+        return float
+    return int if jnp.issubdtype(dtype, jnp.integer) and dtype != np.uint64 else dtype
 
 
 class Model(ABC):
@@ -102,10 +114,8 @@ class Model(ABC):
         return named_leaves(position, "position")
 
     def prepare_rows(self, rows: Rows) -> Rows:
-        """Turn stored rows into what the likelihood computes with: floats become float64."""
-        return jax.tree.map(
-            lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, rows
-        )
+        """Turn stored rows into what the likelihood computes with: numbers get 64 bits."""
+        return jax.tree.map(lambda x: x.astype(wide(x.dtype)), rows)
 
     def check_rows(self, rows: Rows) -> None:  # noqa: B027 (optional, not abstract)
         """Raise ``ValueError`` where the data cannot belong to this model (host arrays)."""

@@ -395,3 +395,18 @@ def test_equal_models_hash_equal_so_that_compiled_programs_are_found_again(name)
     assert first is not second
     assert first == second
     assert hash(first) == hash(second)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64])
+def test_whole_numbers_of_few_bits_are_computed_with_in_64(dtype):
+    """JAX alone makes float32 of the logarithm and the quotient, and lets 100 · 100 overflow."""
+    model = FunctionModel(
+        lambda p: -0.5 * p**2,
+        lambda p, rows: p * (jnp.log(rows["y"]) + rows["y"] / 3 - rows["y"] * rows["y"]),
+        lambda key: jnp.zeros(()),
+    )
+    y = np.array([1, 3, 7, 100])
+    rows = model.prepare_rows({"y": jnp.asarray(y.astype(dtype))})
+    found = model.loglikelihood_fn(jnp.asarray(1.0), rows)
+    assert found.dtype == jnp.float64
+    np.testing.assert_allclose(found, np.log(y) + y / 3 - y * y, rtol=1e-14)

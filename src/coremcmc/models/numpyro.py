@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from coremcmc.base import LinearPredictorModel, Model, Position, PRNGKey, Rows
+from coremcmc.base import LinearPredictorModel, Model, Position, PRNGKey, Rows, wide
 from coremcmc.data.memory import MemoryData
 from coremcmc.models.dataflow import digest
 from coremcmc.models.fast_logarithms import with_fast_logarithms
 from coremcmc.models.linear_split import LinearSplit, split_linear
 from coremcmc.models.numpyro_checks import telling_rows, verify
-from coremcmc.models.numpyro_program import Program, bind, is_valid, log_terms, wide
+from coremcmc.models.numpyro_program import Program, bind, is_valid, log_terms
 from coremcmc.models.numpyro_sites import ROW_COUNTS, Sites, find_sites
 from coremcmc.models.numpyro_survey import shapes_of
 

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from coremcmc.base import Position, Rows
+from coremcmc.base import Position, Rows, wide
 
-__all__ = ["Program", "bind", "is_valid", "log_terms", "parameters_of", "wide"]
+__all__ = ["Program", "bind", "is_valid", "log_terms", "parameters_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,17 +145,6 @@ def _inside(function: Any) -> Any:
     while isinstance(function, Messenger) and function.fn is not None:
         function = function.fn
     return function
-
-
-def wide(dtype: Any) -> Any:
-    """Return the 64-bit type that stands for a type of numbers.
-
-    JAX makes 32-bit floats of 32-bit integers, even where floats have 64 bits.
-    """
-    if jnp.issubdtype(dtype, jnp.floating):
-        return np.dtype(np.float64)
-    is_whole = jnp.issubdtype(dtype, jnp.integer) and dtype != np.uint64
-    return np.dtype(np.int64) if is_whole else dtype
 
 
 def _fixed(value: Any) -> Any:

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coremcmc.base import Rows
-from coremcmc.models.numpyro_program import Program, log_terms, parameters_of, wide
+from coremcmc.base import Rows, wide
+from coremcmc.models.numpyro_program import Program, log_terms, parameters_of
 
 __all__ = ["Site", "Survey", "forgotten", "shapes_of", "survey_all", "survey_few"]
 
