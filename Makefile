@@ -17,10 +17,10 @@ demo: $(VENV)/.installed  ## cancelled flights, 298,000 rows; ends with a report
 	$(BIN)/coremcmc demo --out demo-output
 
 test: $(VENV)/.installed lint types  ## style, types, and the whole test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
 
 check: $(VENV)/.installed lint types  ## the tests that take seconds
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0 -m "not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
