@@ -83,7 +83,9 @@ def _select(task: Any, data: coremcmc.MemoryData, size: int, seed: list[int]) ->
 def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Program:
     """Choose the coresets and compile the job. Call it in 64-bit mode."""
     task, size = job.task, job.coreset_size
-    data = coremcmc.MemoryData(task.rows(dataset))
+    columns = task.rows(dataset)
+    data = coremcmc.MemoryData(columns)
+    draw_start = task.start(columns) if task.start else None
     runs = configs(scale)
     names = list(METHODS)
     index = jnp.array([names.index(run.method) for run in runs])
@@ -92,7 +94,7 @@ def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Pr
     hot_start = coremcmc.HotStart(max_iterations=scale.max_hold)
 
     trials = range(scale.num_trials)
-    seeds = [[seed, size, trial, *job.task.name.encode()] for trial in trials]
+    seeds = [[seed, size, trial, *task.problem.encode()] for trial in trials]
     chosen = [data.take(_select(task, data, size, s)) for s in seeds]
     rows = jax.tree.map(lambda *columns: jnp.stack(columns), *chosen)
     keys = jax.vmap(jax.random.key)(jnp.array([_key_seed(s) for s in seeds]))
@@ -113,7 +115,11 @@ def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Pr
         return jnp.concatenate(parts, axis=1).mean(axis=0)
 
     def begin_run(key, rows, index, parameter, is_held):
-        state = algorithm(rows, index, parameter).init(key, NUM_CHAINS)
+        positions = None
+        if draw_start is not None:
+            chain_keys = jax.random.split(key, NUM_CHAINS)
+            positions = jax.vmap(draw_start, (0, None))(chain_keys, rows)
+        state = algorithm(rows, index, parameter).init(key, NUM_CHAINS, positions=positions)
         passed_at = jnp.where(is_held, state.hot_start.passed_at, 0)
         return state._replace(hot_start=state.hot_start._replace(passed_at=passed_at))
 

@@ -76,7 +76,7 @@ def _read(path: Path, task: Task) -> Reference:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StudyError(
             f"{path}: not a reference posterior ({error}). Delete the file and run "
-            f"`python -m experiments reference --task {task.name}`."
+            f"`python -m experiments reference --task {task.problem}`."
         ) from None
     return reference
 
@@ -84,12 +84,12 @@ def _read(path: Path, task: Task) -> Reference:
 def load_reference(task: Task, dataset: Dataset, folders: list[Path]) -> Reference:
     """Find the posterior of these very numbers in the first folder that has it."""
     for folder in folders:
-        path = folder / f"{task.name}-{dataset.name}.json"
+        path = folder / f"{task.problem}-{dataset.name}.json"
         if path.is_file():
             reference = _read(path, task)
             if reference.dataset_digest == dataset.digest:
                 return reference
     raise StudyError(
         f"--task {task.name}: no reference posterior for these data ({dataset.name}, digest "
-        f"{dataset.digest}). Run `python -m experiments reference --task {task.name}`."
+        f"{dataset.digest}). Run `python -m experiments reference --task {task.problem}`."
     )

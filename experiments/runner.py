@@ -19,6 +19,7 @@ import coremcmc
 from experiments.datasets import Dataset
 from experiments.engine import Carry, Program, Recorded, build_program
 from experiments.errors import StudyError
+from experiments.methods import METHODS
 from experiments.references import Reference
 from experiments.scales import Scale, record_iterations
 from experiments.store import Job, Store
@@ -69,6 +70,8 @@ class Plan:
             "job": job.name,
             "scale": repr(self.scale),
             "model": job.task.model.describe(),
+            "start": getattr(job.task.start, "__name__", None),
+            "methods": {name: method.grid for name, method in METHODS.items()},
             "data": job.task.load(self.data).digest,
             "seed": self.seed,
             "coremcmc": coremcmc.__version__,

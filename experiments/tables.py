@@ -3,20 +3,25 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 import pyarrow as pa
 
 from coremcmc.diagnostics import average_squared_z, latter_half_means
+from coremcmc.hot_start import hot_start_statistic
 from experiments.engine import NUM_CHAINS, Carry, Recorded
 from experiments.methods import Config, configs
 from experiments.references import Reference
 from experiments.scales import Scale
 from experiments.store import SCHEMAS, Job
 
-__all__ = ["Records", "log_potential_evaluations", "tables_of"]
+__all__ = ["REPLAYED", "Records", "log_potential_evaluations", "tables_of"]
 
 _HELD = 0  # the first configuration has the hot start; until it passes, all that have it agree
 _HELD_POINTS = 400
+
+REPLAYED = 200
+"""Iterations by which a replay is compared with what is stored."""
 
 
 @dataclass
@@ -124,11 +129,13 @@ def tables_of(
     traces = {
         **{name: np.repeat(x, len(iteration)) for name, x in _labels(runs, pairs).items()},
         "iteration": np.tile(iteration, len(pairs)).astype(np.int32),
-        "z2": per_record(z2).astype(np.float32),
+        "z2": per_record(_shortened(z2, iteration)),
         "evaluations": per_record(evaluations),
-        "gradient_norm": per_record(records["gradient_norm"]).astype(np.float32),
+        "gradient_norm": per_record(_shortened(records["gradient_norm"], iteration)),
     }
-    columns = {"traces": traces, "runs": final, "gate": _gate(records, passed_at[:, _HELD])}
+    log_potentials = np.asarray(hot_start.log_potentials[:, _HELD])
+    gate = _gate(records, passed_at[:, _HELD], log_potentials)
+    columns = {"traces": traces, "runs": final, "gate": gate}
     return {name: pa.table(columns[name], schema=SCHEMAS[name]) for name in SCHEMAS}
 
 
@@ -141,15 +148,29 @@ def _labels(runs: list[Config], pairs: list[tuple[int, int]]) -> dict[str, np.nd
     }
 
 
-def _gate(records: Records, passed_at: np.ndarray) -> dict[str, np.ndarray]:
-    """The held phase of each trial, thinned evenly to some hundred iterations."""
+def _shortened(values: np.ndarray, iteration: np.ndarray) -> np.ndarray:
+    """Round to single precision, which packs well, what no replay is compared by."""
+    kept = (iteration <= REPLAYED)[:, None, None]
+    return np.where(kept, values, values.astype(np.float32).astype(np.float64))
+
+
+def _gate(
+    records: Records, passed_at: np.ndarray, log_potentials: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The held phase of each trial, thinned evenly to some hundred iterations.
+
+    ``log_potentials`` (trials, iterations, chains) are those that the test looks at.
+    """
     iteration = records["held_iteration"]
-    parts = []
+    parts, statistics = [], []
+    statistic = jax.jit(jax.vmap(hot_start_statistic, (None, 0)))
     for trial, last in enumerate(passed_at):
         held = iteration <= (last if last >= 0 else iteration[-1])
         stride = -(-held.sum() // _HELD_POINTS)
         kept = np.flatnonzero(held & ((iteration % stride == 0) | (iteration == last)))
         parts.append((np.full(len(kept), trial), kept))
+        with jax.enable_x64(True):
+            statistics.append(np.asarray(statistic(log_potentials[trial], iteration[kept])))
     trial = np.concatenate([t for t, _ in parts])
     kept = np.concatenate([k for _, k in parts])
     return {
@@ -157,4 +178,5 @@ def _gate(records: Records, passed_at: np.ndarray) -> dict[str, np.ndarray]:
         "iteration": iteration[kept].astype(np.int32),
         "gradient_norm": records["held_gradient_norm"][kept, trial].astype(np.float32),
         "statistic": records["held_statistic"][kept, trial].astype(np.float32),
+        "every_statistic": np.concatenate(statistics).astype(np.float32),
     }

@@ -1,6 +1,6 @@
 """The six problems of the paper: a model, its data, how coreset rows are chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +8,9 @@ import numpy as np
 import coremcmc
 from experiments.datasets import Dataset, load_dataset
 from experiments.errors import StudyError
+from experiments.starts import Start, in_the_starting_posterior, near_least_squares
 
-__all__ = ["TASKS", "Task", "task_named"]
+__all__ = ["TASKS", "VARIANTS", "Task", "task_named"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Task:
         if they are fewer), as the appendix has it for logistic regression.
     judged
         The parameters whose means the error looks at, in their order; None for all of them.
+    start
+        Where the chains start; None for the model's own start.
+    variant_of
+        The task that this one differs from in one respect; it has the same data, reference
+        posterior, coresets and random numbers.
     """
 
     name: str
@@ -42,6 +48,13 @@ class Task:
     columns: dict[str, str]
     stratified: bool = False
     judged: tuple[str, ...] | None = None
+    start: Start | None = None
+    variant_of: str | None = None
+
+    @property
+    def problem(self) -> str:
+        """Return the name that seeds and reference posteriors go by."""
+        return self.variant_of or self.name
 
     def load(self, folder: Path | None) -> Dataset:
         """Read the data set."""
@@ -69,7 +82,14 @@ _XY = {"x": "x", "y": "y"}
 TASKS = {
     task.name: task
     for task in (
-        Task("gaussian", "Gaussian location", coremcmc.GaussianLocation(), "gaussian", {"x": "x"}),
+        Task(
+            "gaussian",
+            "Gaussian location",
+            coremcmc.GaussianLocation(),
+            "gaussian",
+            {"x": "x"},
+            start=in_the_starting_posterior,
+        ),
         Task(
             "sparse",
             "Sparse regression",
@@ -78,6 +98,7 @@ TASKS = {
             _XY,
             # γ is left out: where a feature is always in, its posterior sd is zero.
             judged=("beta", "sigma2"),
+            start=near_least_squares,
         ),
         Task(
             "linear",
@@ -107,8 +128,22 @@ TASKS = {
 """The tasks by name, in the order of the paper's figures."""
 
 
+VARIANTS = {
+    f"{name}_far": replace(
+        TASKS[name],
+        name=f"{name}_far",
+        title=f"{TASKS[name].title}, θ₀ ~ N(0, I)",
+        start=None,
+        variant_of=name,
+    )
+    for name in ("gaussian", "sparse")
+}
+"""The two models whose authors' start is close, from a start like the other models'."""
+
+
 def task_named(name: str) -> Task:
     """Find a task."""
-    if name not in TASKS:
-        raise StudyError(f"--task {name}: unknown. The tasks are {', '.join(TASKS)}.")
-    return TASKS[name]
+    known = TASKS | VARIANTS
+    if name not in known:
+        raise StudyError(f"--task {name}: unknown. The tasks are {', '.join(known)}.")
+    return known[name]

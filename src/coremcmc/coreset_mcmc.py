@@ -249,7 +249,9 @@ def coreset_mcmc(
     SamplingAlgorithm
         A pair of pure functions:
 
-        - ``init(rng_key, num_chains=2, weights=None) -> CoresetState``
+        - ``init(rng_key, num_chains=2, weights=None, positions=None) -> CoresetState``, where
+          ``positions`` (leading axis ``num_chains``) are drawn from the model's own start if
+          they are not given
         - ``step(rng_key, state, subsample) -> (CoresetState, StepInfo)``, where ``subsample`` is
           a fresh uniform draw of S distinct rows of the data, of the same structure as
           ``coreset_rows``.
@@ -281,7 +283,9 @@ def coreset_mcmc(
     def prepare(stored: Rows) -> Rows:
         return model.prepare_rows(jax.tree.map(jnp.asarray, stored))
 
-    def init(rng_key: PRNGKey, num_chains: int = 2, weights: Any = None) -> CoresetState:
+    def init(
+        rng_key: PRNGKey, num_chains: int = 2, weights: Any = None, positions: Any = None
+    ) -> CoresetState:
         if num_chains < 2:
             raise ValueError(f"num_chains must be at least 2, but is {num_chains}.")
         _require_64_bits()
@@ -290,8 +294,9 @@ def coreset_mcmc(
         if weights is None:
             weights = jnp.full(coreset_size, num_rows / coreset_size)
         weights = jnp.asarray(weights, float)
-        keys = jax.random.split(rng_key, num_chains)
-        positions = jax.vmap(lambda key: model.initial_position(key, prepared))(keys)
+        if positions is None:
+            keys = jax.random.split(rng_key, num_chains)
+            positions = jax.vmap(lambda key: model.initial_position(key, prepared))(keys)
         return algorithm.init(positions, weights, prepared)
 
     def step(

@@ -98,6 +98,7 @@ def gate(trial):
             "iteration": iteration,
             "gradient_norm": np.where(iteration <= 4, 1e5, 1e2),
             "statistic": np.where(iteration < 4, np.inf, 8.0 / iteration**2),
+            "every_statistic": np.where(iteration < 3, np.inf, 8.0 / iteration**2),
         }
     )
 

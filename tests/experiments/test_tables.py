@@ -3,9 +3,12 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from coremcmc.hot_start import hot_start_statistic
 from experiments import tables
 from experiments.engine import NUM_CHAINS, Carry, Recorded
 from experiments.errors import StudyError
@@ -33,10 +36,13 @@ def made_up(monkeypatch):
     norms = rng.random((steps, *shape))
     statistics = rng.random((steps, *shape))
     weights = rng.random((*shape, SIZE))
+    log_potentials = rng.random((*shape, steps, NUM_CHAINS))
     carry = Carry(
         SimpleNamespace(
             weights=weights,
-            hot_start=SimpleNamespace(passed_at=PASSED_AT, is_forced=PASSED_AT > 100),
+            hot_start=SimpleNamespace(
+                passed_at=PASSED_AT, is_forced=PASSED_AT > 100, log_potentials=log_potentials
+            ),
         ),
         draws.sum(axis=0),
         np.array([[0, 2, 0], [1, 0, 3]]),
@@ -103,8 +109,15 @@ def test_traces_are_what_plain_loops_give(made_up):
             np.testing.assert_allclose(chosen["z2"], errors, rtol=1e-6)
             costs = [_cost_by_hand(made_up, trial, column, t) for t in due]
             assert chosen["evaluations"].tolist() == costs
-            norms = made_up.norms[np.array(due) - 1, trial, column].astype(np.float32)
+            norms = made_up.norms[np.array(due) - 1, trial, column]
             np.testing.assert_array_equal(chosen["gradient_norm"], norms)
+
+
+def test_what_a_replay_is_compared_by_keeps_its_digits_and_the_rest_is_shortened():
+    values = np.array([1 / 3, 2 / 3, 1 / 7]).reshape(3, 1, 1)
+    found = tables._shortened(values, np.array([1, tables.REPLAYED, tables.REPLAYED + 1]))
+    assert (found[:2] == values[:2]).all()
+    assert found[2] == np.float32(values[2]) != values[2]
 
 
 def test_runs_are_what_plain_loops_give(made_up):
@@ -133,6 +146,13 @@ def test_the_gate_shows_the_held_phase_and_no_more(made_up):
         for name, expected in (("gradient_norm", "norms"), ("statistic", "statistics")):
             values = getattr(made_up, expected)[:last, trial, 0].astype(np.float32)
             np.testing.assert_array_equal(rows[name], values)
+        record = made_up.carry.state.hot_start.log_potentials[trial, 0]
+        for t in (9, 17, 32):
+            if t <= last:
+                with jax.enable_x64(True):
+                    expected = hot_start_statistic(jnp.array(record[:t]), t)
+                found = rows.loc[rows["iteration"] == t, "every_statistic"].item()
+                assert found == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_the_held_phase_ends_with_the_chunk_in_which_the_last_trial_passes():
@@ -160,7 +180,7 @@ def test_a_long_held_phase_is_thinned_and_keeps_its_end(passed_at):
             "held_statistic": [-values],
         }
     )
-    gate = tables._gate(records, np.array([passed_at]))
+    gate = tables._gate(records, np.array([passed_at]), np.zeros((1, length, NUM_CHAINS)))
     assert gate["iteration"][-1] == passed_at
     assert 200 <= len(gate["iteration"]) <= 401
     assert np.all(np.diff(gate["iteration"]) > 0)

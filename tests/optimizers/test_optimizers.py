@@ -129,23 +129,28 @@ def test_dadapt_sgd_equals_its_equation():
     np.testing.assert_allclose(run(OPTIMIZERS["dadapt_sgd"](d0), w0, g), path, rtol=1e-7)
 
 
-def test_prodigy_adam_equals_its_equations_with_cosine_restarts():
-    """Algorithm 4 of Mishchenko and Defazio, weights d_i² in the correlation, ℓ1 norm below."""
+@pytest.mark.parametrize(("name", "corrected"), [("prodigy", 0), ("prodigy_corrected", 1)])
+def test_prodigy_adam_equals_its_equations_with_cosine_restarts(name, corrected):
+    """Algorithm 4 of Mishchenko and Defazio, weights d_i² in the correlation, ℓ1 norm below.
+
+    With the correction (optax's) the rate has Adam's factor, and ε meets the new d.
+    """
     w0, g, d0, b1, b2, eps = np.array([3.0, 5.0, 8.0]), gradients(250, 3), 1e-3, 0.9, 0.999, 1e-8
     b3 = np.sqrt(b2)
     w, d, r, m, v, s, path = w0.copy(), d0, 0.0, *np.zeros((3, 3)), []
     for k, gradient in enumerate(g, start=1):
         rate = 0.5 * (1 + np.cos(np.pi * ((k - 1) % 100) / 100))
-        rate *= np.sqrt(1 - b2**k) / (1 - b1**k)
+        rate *= np.sqrt(1 - b2**k) / (1 - b1**k) if corrected else 1.0
         m = b1 * m + (1 - b1) * d * gradient
         v = b2 * v + (1 - b2) * d**2 * gradient**2
         r = b3 * r + rate * d**2 * gradient @ (w0 - w)
         s = b3 * s + rate * d**2 * gradient
         new_d = max(d, r / np.abs(s).sum())
-        w = np.maximum(w - rate * d * m / (np.sqrt(v) + new_d * eps), 0.0)
+        w = np.maximum(w - rate * d * m / (np.sqrt(v) + (new_d if corrected else d) * eps), 0.0)
         d = new_d
         path.append(w)
-    np.testing.assert_allclose(run(OPTIMIZERS["prodigy"](d0), w0, g), path, rtol=1e-7, atol=1e-9)
+    assert d > d0
+    np.testing.assert_allclose(run(OPTIMIZERS[name](d0), w0, g), path, rtol=1e-7, atol=1e-9)
 
 
 def test_adam_equals_its_equation_with_a_rate_over_root_t():

@@ -8,7 +8,8 @@ import optax
 from coremcmc.optimizers.constraints import constrained, gated
 from coremcmc.optimizers.dadapt_sgd import dadapt_sgd
 from coremcmc.optimizers.hot_dog import hot_dog
-from coremcmc.optimizers.paper import adam, dadapt_adam, dog, dowg, prodigy
+from coremcmc.optimizers.paper import adam, dadapt_adam, dog, dowg, prodigy_corrected
+from coremcmc.optimizers.prodigy import prodigy
 
 __all__ = [
     "OPTIMIZERS",
@@ -21,11 +22,21 @@ __all__ = [
     "gated",
     "hot_dog",
     "prodigy",
+    "prodigy_corrected",
 ]
 
 # Cached, so that the same name gives the same object and a compiled program is found again.
 OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
     factory.__name__: functools.cache(factory)
-    for factory in (hot_dog, adam, dog, dowg, prodigy, dadapt_sgd, dadapt_adam)
+    for factory in (
+        hot_dog,
+        adam,
+        dog,
+        dowg,
+        prodigy,
+        prodigy_corrected,
+        dadapt_sgd,
+        dadapt_adam,
+    )
 }
 """Optimizers by the name under which ``fit(optimizer=…)`` knows them."""

@@ -1,5 +1,6 @@
 """The other optimizers of the paper's study, built from optax with the study's settings."""
 
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -7,7 +8,9 @@ import optax
 from jax.typing import ArrayLike
 from optax import contrib
 
-__all__ = ["adam", "dadapt_adam", "dog", "dowg", "prodigy"]
+from coremcmc.optimizers.prodigy import cosine_restarts
+
+__all__ = ["adam", "dadapt_adam", "dog", "dowg", "prodigy_corrected"]
 
 
 def adam(learning_rate: ArrayLike = 1.0) -> optax.GradientTransformation:
@@ -25,13 +28,13 @@ def dowg(r: ArrayLike = 1e-3) -> optax.GradientTransformation:
     return contrib.dowg(init_estim_sq_dist=r**2, eps=1e-8)
 
 
-def prodigy(d0: ArrayLike = 1e-6, period: int = 100) -> optax.GradientTransformation:
-    """Prodigy (Adam variant) under cosine annealing that restarts every ``period`` updates."""
+def prodigy_corrected(d0: ArrayLike = 1e-6, period: int = 100) -> optax.GradientTransformation:
+    """Prodigy with Adam's bias correction, which the published one and the paper's lack.
 
-    def annealed(count):
-        return 0.5 * (1.0 + jnp.cos(jnp.pi * (count % period) / period))
-
-    return _ignoring_zero_gradients(contrib.prodigy(annealed, estim_lr0=d0))
+    The rate is annealed along a cosine that restarts every ``period`` updates.
+    """
+    schedule = partial(cosine_restarts, period=period)
+    return _ignoring_zero_gradients(contrib.prodigy(schedule, estim_lr0=d0))
 
 
 def dadapt_adam(d0: ArrayLike = 1e-6) -> optax.GradientTransformation:
