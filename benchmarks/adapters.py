@@ -19,9 +19,9 @@ from rich.table import Table
 
 import coremcmc
 from coremcmc.data import as_data_source
-from coremcmc.guide import consult
-from coremcmc.run import Run
-from coremcmc.settings import choose_rows, resolve
+from coremcmc.fitting.run import Run
+from coremcmc.fitting.settings import choose_rows, resolve
+from coremcmc.guide.guide import consult
 
 NUM_ROWS, NUM_FEATURES, CORESET_SIZE = 20_000, 10, 500
 PRESETS = ("default", "paper")

@@ -104,11 +104,11 @@ def spoilt_coresets(problem, fit, seed):
     from comparison_problems import start_of
     from jax.flatten_util import ravel_pytree
 
-    from coremcmc.certificate import certify
+    from coremcmc.certificate.certificate import certify
     from coremcmc.data import as_data_source
+    from coremcmc.fitting.draws import sample_target
     from coremcmc.kernels.whitened_hmc import WhitenedHMC
-    from coremcmc.sampling import sample_target
-    from coremcmc.target import Target
+    from coremcmc.posterior.target import Target
 
     with jax.enable_x64(True):
         model, data = problem.model, as_data_source(problem.rows, problem.model)

@@ -14,8 +14,8 @@ from numpyro.infer import HMCECS, MCMC, NUTS
 
 import coremcmc
 from coremcmc.data import as_data_source
-from coremcmc.laplace import laplace_approximation
-from coremcmc.target import Target
+from coremcmc.posterior.mode import laplace_approximation
+from coremcmc.posterior.target import Target
 
 __all__ = ["METHODS"]
 

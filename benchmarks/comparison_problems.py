@@ -14,8 +14,8 @@ from jax.flatten_util import ravel_pytree
 import coremcmc
 from coremcmc.data import as_data_source
 from coremcmc.data.passes import full_pass
-from coremcmc.derivatives import SumOfLogLikelihoods
-from coremcmc.laplace import laplace_approximation
+from coremcmc.posterior.derivatives import SumOfLogLikelihoods
+from coremcmc.posterior.mode import laplace_approximation
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from experiments.datasets import default_folder

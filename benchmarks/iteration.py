@@ -2,7 +2,7 @@
 
     python benchmarks/iteration.py [iteration|scaling|memory|all] [--json FILE]
 
-- ``iteration``: µs an iteration of the compiled loop (``coremcmc.loop.run_piece``, as
+- ``iteration``: µs an iteration of the compiled loop (``coremcmc.algorithm.loop.run_piece``, as
   ``coremcmc.fit`` calls it, once compiled and past the hot start) on the bikes data, with
   M = S = 1,000 and 100, two chains, the hit-and-run slice sampler and Hot DoG; beside it the same
   algorithm as a plain scalar loop in C (``scalar_loop.c``, compiled by ``cc -O2`` on the spot),
@@ -42,9 +42,9 @@ from rich.console import Console
 from rich.table import Table
 
 import coremcmc
-from coremcmc.coreset_mcmc import CoresetMCMC
+from coremcmc.algorithm.loop import init_loop, run_piece
+from coremcmc.algorithm.step import CoresetMCMC
 from coremcmc.kernels import KERNELS
-from coremcmc.loop import init_loop, run_piece
 from coremcmc.optimizers import OPTIMIZERS
 from coremcmc.optimizers.hot_dog import HotDogState
 

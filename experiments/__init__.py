@@ -2,5 +2,5 @@
 
 ``python -m experiments --help`` shows the commands. Only the public surface of ``coremcmc`` is
 used: its top-level names, ``coremcmc.optimizers``, ``coremcmc.diagnostics`` and the statistic of
-``coremcmc.hot_start``.
+``coremcmc.algorithm.hot_start``.
 """

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pyarrow as pa
 
+from coremcmc.algorithm.hot_start import hot_start_statistic
 from coremcmc.diagnostics import average_squared_z, latter_half_means
-from coremcmc.hot_start import hot_start_statistic
 from experiments.engine import NUM_CHAINS, Carry, Recorded
 from experiments.methods import Config, configs
 from experiments.references import Reference

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from coremcmc.averaging import latter_half_init, latter_half_update
+from coremcmc.algorithm.averaging import latter_half_init, latter_half_update
 
 LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 31, 32, 33, 96, 100, 127, 128, 129, 1000]
 

@@ -84,9 +84,9 @@ def test_more_parameters_than_a_matrix_can_hold_need_none(monkeypatch):
     def refuse(*_):
         raise AssertionError("a matrix of second derivatives")
 
-    monkeypatch.setattr("coremcmc.laplace._MOST_DIMENSIONS", 29)
-    monkeypatch.setattr("coremcmc.other_modes.weighted_derivatives", refuse)
-    monkeypatch.setattr("coremcmc.derivatives.weighted_derivatives", refuse)
+    monkeypatch.setattr("coremcmc.posterior.mode._MOST_DIMENSIONS", 29)
+    monkeypatch.setattr("coremcmc.certificate.other_modes.weighted_derivatives", refuse)
+    monkeypatch.setattr("coremcmc.posterior.derivatives.weighted_derivatives", refuse)
     monkeypatch.setattr("jax.numpy.linalg.cholesky", refuse)
     x = np.random.default_rng(1).standard_normal((400, 30))
     model = FunctionModel(

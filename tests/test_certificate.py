@@ -9,15 +9,15 @@ import pytest
 
 import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation
-from coremcmc.certificate import Certificate, _estimated, _judge, certify
-from coremcmc.control_passes import make_control
+from coremcmc.certificate.certificate import Certificate, _estimated, _judge, certify
 from coremcmc.data import MemoryData
 from coremcmc.data.passes import full_pass
-from coremcmc.derivatives import SumDerivatives, SumOfLogLikelihoods
+from coremcmc.fitting.draws import sample_target
+from coremcmc.gradient.control_passes import make_control
 from coremcmc.kernels import WhitenedHMC
-from coremcmc.laplace import laplace_approximation
-from coremcmc.sampling import sample_target
-from coremcmc.target import Target
+from coremcmc.posterior.derivatives import SumDerivatives, SumOfLogLikelihoods
+from coremcmc.posterior.mode import laplace_approximation
+from coremcmc.posterior.target import Target
 
 N = 300
 X = np.random.default_rng(0).standard_normal((N, 3)) + 1.0
@@ -175,7 +175,7 @@ DATA = coremcmc.logistic_data(seed=3, num_rows=4_000, num_features=2)
 @pytest.fixture
 def few_rows(monkeypatch):
     """Estimates from 2 × 300 of the 4,000 rows, so that they are noisy."""
-    monkeypatch.setattr("coremcmc.certificate._ESTIMATE_ROWS", 300)
+    monkeypatch.setattr("coremcmc.certificate.certificate._ESTIMATE_ROWS", 300)
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 
 import coremcmc
 from coremcmc import Fit, FunctionModel, LogisticRegression, SparseRegression, Stratified
-from coremcmc.control_passes import revised
-from coremcmc.loop import run_piece
+from coremcmc.algorithm.loop import run_piece
+from coremcmc.gradient.control_passes import revised
 
 pytestmark = [
     pytest.mark.slow,
@@ -149,8 +149,8 @@ def test_resuming_gives_the_same_bits(fitted, tmp_path, monkeypatch):
 @pytest.fixture
 def always_revised(monkeypatch):
     """Checks at 50, 100 and 200 iterations; whatever the chains do, they live elsewhere."""
-    monkeypatch.setattr("coremcmc.stopping.FIRST_CHECK", 50)
-    monkeypatch.setattr("coremcmc.control_passes._ELSEWHERE", -1.0)
+    monkeypatch.setattr("coremcmc.algorithm.stopping.FIRST_CHECK", 50)
+    monkeypatch.setattr("coremcmc.gradient.control_passes._ELSEWHERE", -1.0)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
     options, path = {"num_iterations": 200, "num_draws": 100}, tmp_path / "run.npz"
     calls = []
     monkeypatch.setattr(
-        "coremcmc.run.revised", lambda *arguments: calls.append(0) or revised(*arguments)
+        "coremcmc.fitting.run.revised", lambda *arguments: calls.append(0) or revised(*arguments)
     )
     whole = short_fit(**options)
     assert len(calls) == 2  # at 50 and 100; at the end it would be of no use
@@ -179,7 +179,7 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
     calls.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Fit, "save", save_and_interrupt)
-        patch.setattr("coremcmc.run._PIECE_SECONDS", 0.0)  # an iteration a piece
+        patch.setattr("coremcmc.fitting.run._PIECE_SECONDS", 0.0)  # an iteration a piece
         with pytest.warns(UserWarning, match="interrupted"):
             part = short_fit(checkpoint=path, checkpoint_every=0.0, **options)
     assert part.iteration == after + 1
@@ -196,8 +196,8 @@ def test_a_control_variate_that_is_moved_or_switched_off_costs_no_compilation(
 ):
     short_fit(num_iterations=200)
     before = run_piece._cache_size()
-    monkeypatch.setattr("coremcmc.control_passes._ELSEWHERE", np.inf)
-    monkeypatch.setattr("coremcmc.control_passes.np.median", lambda x: 2.0)
+    monkeypatch.setattr("coremcmc.gradient.control_passes._ELSEWHERE", np.inf)
+    monkeypatch.setattr("coremcmc.gradient.control_passes.np.median", lambda x: 2.0)
     off = short_fit(num_iterations=200)
     assert off.state["controlrevised_at"] == 100
     assert run_piece._cache_size() == before
@@ -208,9 +208,9 @@ def test_a_control_variate_that_is_moved_or_switched_off_costs_no_compilation(
 
 def test_it_says_why_it_stopped_also_after_resuming(tmp_path, monkeypatch):
     """A cap of 120 iterations that a residual which never counts as flat runs into."""
-    monkeypatch.setattr("coremcmc.settings.LONGEST", 120)
-    monkeypatch.setattr("coremcmc.stopping.FIRST_CHECK", 60)
-    monkeypatch.setattr("coremcmc.stopping._STILL_FALLING", np.inf)
+    monkeypatch.setattr("coremcmc.fitting.settings.LONGEST", 120)
+    monkeypatch.setattr("coremcmc.algorithm.stopping.FIRST_CHECK", 60)
+    monkeypatch.setattr("coremcmc.algorithm.stopping._STILL_FALLING", np.inf)
     path = tmp_path / "run.npz"
     capped = short_fit(num_iterations="auto", checkpoint=path)
     assert capped.iteration == 120
@@ -226,11 +226,11 @@ def test_it_says_why_it_stopped_also_after_resuming(tmp_path, monkeypatch):
 
 
 def test_it_stops_by_itself_and_says_so(monkeypatch):
-    monkeypatch.setattr("coremcmc.settings.LONGEST", 240)
-    monkeypatch.setattr("coremcmc.stopping.FIRST_CHECK", 60)
-    monkeypatch.setattr("coremcmc.stopping._STILL_FALLING", 0.0)
-    monkeypatch.setattr("coremcmc.stopping._STILL_WORTH_IT", 0.0)
-    monkeypatch.setattr("coremcmc.stopping._MEAN_CHANGE", np.inf)
+    monkeypatch.setattr("coremcmc.fitting.settings.LONGEST", 240)
+    monkeypatch.setattr("coremcmc.algorithm.stopping.FIRST_CHECK", 60)
+    monkeypatch.setattr("coremcmc.algorithm.stopping._STILL_FALLING", 0.0)
+    monkeypatch.setattr("coremcmc.algorithm.stopping._STILL_WORTH_IT", 0.0)
+    monkeypatch.setattr("coremcmc.algorithm.stopping._MEAN_CHANGE", np.inf)
     fit = short_fit(num_iterations="auto")
     assert (fit.iteration, fit.stopped) == (60, "settled")
     assert "stopped      nothing changes any more: residual variance" in fit.summary()
@@ -252,10 +252,11 @@ def test_a_poor_coreset_is_a_warning_with_its_verdict_in_the_summary():
 
 def test_a_verdict_without_a_pass(fitted, monkeypatch):
     """The draws are the same, so the two certificates differ by the noise only."""
-    monkeypatch.setattr("coremcmc.certificate._ESTIMATE_ROWS", 500)
+    monkeypatch.setattr("coremcmc.certificate.certificate._ESTIMATE_ROWS", 500)
     passes = []
     monkeypatch.setattr(
-        "coremcmc.certificate.full_pass", lambda *_, **__: passes.append(0) or np.zeros(0)
+        "coremcmc.certificate.certificate.full_pass",
+        lambda *_, **__: passes.append(0) or np.zeros(0),
     )
     estimate = short_fit(certificate="estimate")
     assert not passes

@@ -8,12 +8,6 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from coremcmc.derivatives import (
-    SumDerivatives,
-    SumOfLogLikelihoods,
-    taylor_terms,
-    weighted_derivatives,
-)
 from coremcmc.models import (
     BradleyTerry,
     FunctionModel,
@@ -21,6 +15,12 @@ from coremcmc.models import (
     LinearRegression,
     LogisticRegression,
     PoissonRegression,
+)
+from coremcmc.posterior.derivatives import (
+    SumDerivatives,
+    SumOfLogLikelihoods,
+    taylor_terms,
+    weighted_derivatives,
 )
 
 NUM_ROWS = 17

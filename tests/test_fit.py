@@ -21,9 +21,9 @@ import pytest
 
 import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation, HotStart, LogisticRegression, Stratified
-from coremcmc.coreset_mcmc import CoresetMCMC
+from coremcmc.algorithm.loop import init_loop, run_piece
+from coremcmc.algorithm.step import CoresetMCMC
 from coremcmc.kernels import GaussianExact
-from coremcmc.loop import init_loop, run_piece
 from coremcmc.optimizers import OPTIMIZERS
 
 paper_fit = functools.partial(coremcmc.fit, preset="paper")
@@ -319,7 +319,7 @@ def test_a_run_compiles_once_and_so_do_its_repetitions():
 def test_large_data_are_moved_after_the_compilation_which_happens_once(monkeypatch):
     """The program compiled from shapes is the one that runs."""
     plain = short_fit(num_iterations=60, thin=3)
-    monkeypatch.setattr("coremcmc.run._LARGE_DATA", 0)
+    monkeypatch.setattr("coremcmc.fitting.run._LARGE_DATA", 0)
     order = []
     original = coremcmc.MemoryData.feed
     monkeypatch.setattr(
@@ -425,7 +425,7 @@ def test_resuming_gives_the_same_bits(tmp_path):
 
 def interrupted_fit(path):
     """Press Ctrl-C as soon as the first checkpoint is there."""
-    original = coremcmc.result.Fit.save
+    original = coremcmc.fitting.result.Fit.save
 
     def save_and_interrupt(self, to):
         if not to.exists():
@@ -433,7 +433,7 @@ def interrupted_fit(path):
         return original(self, to)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coremcmc.result.Fit, "save", save_and_interrupt)
+        patch.setattr(coremcmc.fitting.result.Fit, "save", save_and_interrupt)
         return short_fit(checkpoint=path, checkpoint_every=0.0)
 
 
@@ -508,7 +508,7 @@ def test_a_finished_run_is_extended_with_the_thinning_that_it_had(tmp_path):
 def test_a_checkpoint_is_a_fit_in_itself(tmp_path):
     path = tmp_path / "run.npz"
     seen = []
-    original = coremcmc.result.Fit.save
+    original = coremcmc.fitting.result.Fit.save
 
     def save_and_look(self, to):
         result = original(self, to)
@@ -516,7 +516,7 @@ def test_a_checkpoint_is_a_fit_in_itself(tmp_path):
         return result
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coremcmc.result.Fit, "save", save_and_look)
+        patch.setattr(coremcmc.fitting.result.Fit, "save", save_and_look)
         short_fit(checkpoint=path, checkpoint_every=1e-9)
     part = seen[1]
     assert 0 < part.iteration < 300

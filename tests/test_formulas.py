@@ -18,9 +18,10 @@ from statsmodels.discrete.discrete_model import NegativeBinomial
 import coremcmc
 from coremcmc import LinearPredictorModel, from_formula
 from coremcmc.data.memory import MemoryData
-from coremcmc.formulas import build, standardize
-from coremcmc.formulas.collinearity import Dependence, dependent_columns
-from coremcmc.laplace import laplace_approximation
+from coremcmc.models.formula import columns as standardize
+from coremcmc.models.formula import from_formula as build
+from coremcmc.models.formula.collinearity import Dependence, dependent_columns
+from coremcmc.posterior.mode import laplace_approximation
 
 N = 3_000
 WIDE = {"prior": "normal(1e5)", "intercept_prior": "normal(1e5)"}
@@ -338,7 +339,7 @@ def test_tables_of_other_kinds(tmp_path):
 
 
 def test_only_the_formulas_columns_are_read(tmp_path, monkeypatch):
-    from coremcmc.formulas import table as module
+    from coremcmc.models.formula import table as module
 
     asked = []
     whole = module.read_table
@@ -498,7 +499,7 @@ def test_collinear_columns_are_named_with_what_they_duplicate():
 
 
 def test_what_depends_on_others_among_some_rows_only_is_not_collinear(monkeypatch):
-    from coremcmc.formulas import collinearity
+    from coremcmc.models.formula import collinearity
 
     monkeypatch.setattr(collinearity, "_MOST_ROWS", 100)
     rng = np.random.default_rng(0)

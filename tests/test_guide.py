@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from coremcmc import guide as guide_module
 from coremcmc.data import MemoryData
-from coremcmc.guide import consult, make_guide
-from coremcmc.laplace import laplace_approximation
+from coremcmc.fitting.settings import PRESETS, choose_rows
+from coremcmc.guide import guide as guide_module
+from coremcmc.guide.guide import consult, make_guide
 from coremcmc.models import (
     FunctionModel,
     LogisticRegression,
     PoissonRegression,
 )
+from coremcmc.posterior.mode import laplace_approximation
 from coremcmc.selection import Stratified
-from coremcmc.settings import PRESETS, choose_rows
 
 FALSE_ALARM = 1e-4
 MODEL = LogisticRegression(intercept=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from coremcmc.hot_start import HotStart, hot_start_statistic
+from coremcmc.algorithm.hot_start import HotStart, hot_start_statistic
 
 
 def by_hand(values):

@@ -10,7 +10,6 @@ from jax.flatten_util import ravel_pytree
 from scipy import optimize, stats
 
 from coremcmc.data import MemoryData, logistic_data, sparse_regression_data
-from coremcmc.laplace import Laplace, NoModeError, laplace_approximation
 from coremcmc.models import (
     FunctionModel,
     GaussianLocation,
@@ -19,6 +18,7 @@ from coremcmc.models import (
     PoissonRegression,
     SparseRegression,
 )
+from coremcmc.posterior.mode import Laplace, NoModeError, laplace_approximation
 
 FALSE_ALARM = 1e-4
 
@@ -101,7 +101,7 @@ def hessian_of(loss, x):
 
 def test_more_rows_than_the_pilot_give_the_mode_of_all_rows(monkeypatch):
     """Ordered data: the pilot's rows alone would not do."""
-    monkeypatch.setattr("coremcmc.laplace._PILOT_ROWS", 50)
+    monkeypatch.setattr("coremcmc.posterior.mode._PILOT_ROWS", 50)
     x = np.sort(np.random.default_rng(3).standard_normal(1_003))[:, None] ** 3
     found = laplace_approximation(GaussianLocation(), MemoryData({"x": x}), {"theta": jnp.zeros(1)})
     np.testing.assert_allclose(found.mean, x.sum(0) / 1_004, rtol=1e-9)
@@ -109,7 +109,7 @@ def test_more_rows_than_the_pilot_give_the_mode_of_all_rows(monkeypatch):
 
 def test_rare_events_that_the_pilot_misses_are_found_on_all_rows(monkeypatch):
     """The pilot has no positive at all: flat there, and yet no reason to give up."""
-    monkeypatch.setattr("coremcmc.laplace._PILOT_ROWS", 50)
+    monkeypatch.setattr("coremcmc.posterior.mode._PILOT_ROWS", 50)
     rng = np.random.default_rng(4)
     x = np.column_stack([np.ones(1_003), rng.standard_normal(1_003)])
     pilot = np.unique(np.linspace(0, 1_002, 50).astype(int))
@@ -145,11 +145,11 @@ def test_many_parameters_need_fewer_second_derivatives(monkeypatch, pilot):
 
     Newton's own starts: one where the rows are few, the pilot's mode where they are many.
     """
-    monkeypatch.setattr("coremcmc.laplace._PILOT_ROWS", pilot)
+    monkeypatch.setattr("coremcmc.posterior.mode._PILOT_ROWS", pilot)
     model, rows = many_parameters()
     data, start = MemoryData(rows), jnp.full(60, 0.3)
     climbed = laplace_approximation(model, data, start)
-    monkeypatch.setattr("coremcmc.laplace._COSTLY_HESSIAN", 1_000)
+    monkeypatch.setattr("coremcmc.posterior.mode._COSTLY_HESSIAN", 1_000)
     alone = laplace_approximation(model, data, start)
     difference = climbed.mean - alone.mean
     assert np.sqrt(difference @ alone.precision @ difference) < 1e-5
@@ -159,7 +159,7 @@ def test_many_parameters_need_fewer_second_derivatives(monkeypatch, pilot):
 
 
 def test_a_climb_into_an_overflow_is_left_to_newtons_method(monkeypatch):
-    monkeypatch.setattr("coremcmc.laplace._COSTLY_HESSIAN", 1)
+    monkeypatch.setattr("coremcmc.posterior.mode._COSTLY_HESSIAN", 1)
     model = FunctionModel(
         logprior=lambda theta: jnp.zeros(()),
         loglikelihood=lambda theta, rows: (
@@ -173,7 +173,7 @@ def test_a_climb_into_an_overflow_is_left_to_newtons_method(monkeypatch):
 
 
 def test_too_many_parameters_for_a_matrix_are_refused_before_any_pass(monkeypatch):
-    monkeypatch.setattr("coremcmc.laplace._MOST_DIMENSIONS", 59)
+    monkeypatch.setattr("coremcmc.posterior.mode._MOST_DIMENSIONS", 59)
     model, rows = many_parameters(num_rows=100)
     seen = []
     with pytest.raises(NoModeError, match=r"60 parameters, too many .*at most 59"):

@@ -5,15 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from coremcmc import near_posterior as near_posterior_module
-from coremcmc.control_passes import NUM_EXACT, make_control, revised
-from coremcmc.control_variates import row_spreads
 from coremcmc.data import MemoryData
-from coremcmc.derivatives import Derivatives
-from coremcmc.estimated_sums import EstimatedSums
-from coremcmc.laplace import Laplace, laplace_approximation
+from coremcmc.gradient.control_passes import NUM_EXACT, make_control, revised
+from coremcmc.gradient.control_variate import row_spreads
+from coremcmc.gradient.estimated_sums import EstimatedSums
+from coremcmc.guide import importance as near_posterior_module
+from coremcmc.guide.least_squares_weights import enough_rows
 from coremcmc.models import FunctionModel, LogisticRegression
-from coremcmc.start_weights import enough_rows
+from coremcmc.posterior.derivatives import Derivatives
+from coremcmc.posterior.mode import Laplace, laplace_approximation
 
 
 @pytest.fixture(autouse=True)

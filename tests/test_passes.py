@@ -9,7 +9,7 @@ import pytest
 
 from coremcmc.data import MemoryData, passes
 from coremcmc.data.passes import full_pass
-from coremcmc.progress import PassBar
+from coremcmc.fitting.progress import PassBar
 
 BLOCK = 64
 

@@ -21,8 +21,8 @@ from coremcmc import (
     Stratified,
     settings,
 )
+from coremcmc.algorithm.loop import run_piece
 from coremcmc.kernels import HitAndRun
-from coremcmc.loop import run_piece
 
 paper_fit = functools.partial(coremcmc.fit, preset="paper")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coremcmc.sampling import sample_enough
+from coremcmc.fitting.draws import sample_enough
 
 
 def chains(memory, num_draws, num_chains=8, seed=0):

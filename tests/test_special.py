@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from coremcmc.special import (
+from coremcmc.models.special import (
     log,
     log1p,
     log_factorial,

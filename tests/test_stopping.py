@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import coremcmc
-from coremcmc.averaging import latter_half_init, latter_half_update
-from coremcmc.growing import grow
-from coremcmc.stopping import FIRST_CHECK, LONGEST, check_iterations, settled
+from coremcmc.algorithm.averaging import latter_half_init, latter_half_update
+from coremcmc.algorithm.stopping import FIRST_CHECK, LONGEST, check_iterations, settled
+from coremcmc.fitting.growing import grow
 
 
 def noise(size, seed=0):

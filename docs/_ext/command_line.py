@@ -10,7 +10,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from coremcmc.cli import app as program
+from coremcmc.cli.app import app as program
 
 
 class Commands(SphinxDirective):

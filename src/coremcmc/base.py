@@ -10,7 +10,7 @@ K          ``num_chains``
 θ          a *position*: any pytree of arrays
 ℓ_n(θ)     ``model.loglikelihood_fn(position, rows)[n]``
 π_0(θ)     ``model.logprior_fn(position)``, its logarithm
-π_w(θ)     :class:`coremcmc.target.Target`, the weighted posterior
+π_w(θ)     :class:`coremcmc.posterior.target.Target`, the weighted posterior
 κ_w        a :class:`Kernel`
 =========  =====================================================================
 """

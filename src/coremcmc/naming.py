@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array
 
 from coremcmc.base import Model, Position
-from coremcmc.flat import unflatten
+from coremcmc.pytrees import unflatten
 
 __all__ = ["named_draws"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from coremcmc.cli import app
+from coremcmc.cli.app import app
 
 PROGRAM = Path(sys.executable).with_name("coremcmc")
 

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import coremcmc
-from coremcmc.cli import app
-from coremcmc.commands.fit import Family, Link
-from coremcmc.models.likelihoods import FAMILIES
+from coremcmc.cli.app import app
+from coremcmc.cli.commands.fit import Family, Link
+from coremcmc.models.families import FAMILIES
 
 FORMULA = "late ~ hour + dist + C(origin)"
 LOGISTIC = ["--family", "logistic", "--formula", FORMULA]
@@ -215,7 +215,7 @@ def test_on_a_full_disk_the_earlier_posterior_survives(run, command, monkeypatch
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "posterior.nc")
 
-    monkeypatch.setattr("coremcmc.io.os.replace", full)
+    monkeypatch.setattr("coremcmc.files.os.replace", full)
     done = command("sample", run, "--num-draws", "10", "--chains", "2", "--kernel", "hit_and_run")
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1].startswith("error: cannot write posterior.nc: No space")

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from coremcmc import Fit
-from coremcmc.commands.flights import FORMULA, flights_table
+from coremcmc.cli.commands.flights import FORMULA, flights_table
 
 SMALL = ["--generated", "--num-rows", "2000", "--coreset-size", "30", "--iterations", "200"]
 

@@ -116,8 +116,8 @@ def test_a_size_that_grows_is_kept_size_by_size(command, csv, tmp_path, monkeypa
     killed = shutil.copytree(run, tmp_path / "killed")
     (killed / "checkpoint.npz").rename(killed / f"checkpoint-{found['coreset_size']}.npz")
     (killed / "posterior.nc").unlink()
-    monkeypatch.setattr("coremcmc.growing.SMALLEST", found["coreset_size"])
-    monkeypatch.setattr("coremcmc.run.Run.train", None)  # nothing is trained again
+    monkeypatch.setattr("coremcmc.fitting.growing.SMALLEST", found["coreset_size"])
+    monkeypatch.setattr("coremcmc.fitting.run.Run.train", None)  # nothing is trained again
     done = command("resume", killed, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["posterior"] == found["posterior"]
@@ -128,7 +128,7 @@ def test_ctrl_c_before_the_training_says_how_to_begin_again(command, csv, tmp_pa
     def pressed(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("coremcmc.run.Run.train", pressed)
+    monkeypatch.setattr("coremcmc.fitting.run.Run.train", pressed)
     run = tmp_path / "run"
     formula = ["--family", "logistic", "--formula", "late ~ hour + dist"]
     done = command("fit", csv, *formula, *PAPER, "--out", run)

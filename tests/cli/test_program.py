@@ -51,7 +51,7 @@ def wait_for(path, process, seconds=240):
 
 
 def test_help_starts_fast_because_it_does_not_import_jax(program):
-    code = "import sys; sys.argv = ['coremcmc', '--help']; from coremcmc.cli import app; app()"
+    code = "import sys; sys.argv = ['coremcmc', '--help']; from coremcmc.cli.app import app; app()"
     code = (
         f"import atexit; atexit.register(lambda: print('jax' in __import__('sys').modules)); {code}"
     )

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 import coremcmc
-from coremcmc.run_folder import RunFolder, fingerprint_of_files
+from coremcmc.cli.run_folder import RunFolder, fingerprint_of_files
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_on_a_full_disk_the_earlier_file_survives(folder, fit, name, where, monk
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(f"coremcmc.io.os.{where}", full)
+    monkeypatch.setattr(f"coremcmc.files.os.{where}", full)
     write = {
         "config": lambda: folder.write_config({}),
         "coreset": lambda: folder.write_coreset(fit, None),

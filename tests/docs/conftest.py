@@ -2,7 +2,7 @@
 
 import pytest
 
-from coremcmc.commands.flights import flights_table
+from coremcmc.cli.commands.flights import flights_table
 
 NUM_ROWS = 20_000
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize
 
 import coremcmc
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 from tests.docs.pages import DOCS, blocks_of, run_blocks
 
 PAGE = DOCS / "guides" / "elsewhere.md"

@@ -6,7 +6,7 @@ import jax
 import pytest
 import typer
 
-from coremcmc.cli import app
+from coremcmc.cli.app import app
 from tests.docs.pages import DOCS, PAGES, ROOT, Block, blocks_of, run_blocks, shell_commands
 
 ELSEWHERE = DOCS / "guides" / "elsewhere.md"  # test_elsewhere.py runs it

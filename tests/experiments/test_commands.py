@@ -353,7 +353,12 @@ def test_what_is_said_stays_in_one_line_and_is_not_read_as_markup(capsys):
     assert capsys.readouterr().err == f"{line}\ngaussian-20: 120 iterations, 2 s\n"
 
 
-ALLOWED = {"coremcmc", "coremcmc.optimizers", "coremcmc.diagnostics", "coremcmc.hot_start"}
+ALLOWED = {
+    "coremcmc",
+    "coremcmc.optimizers",
+    "coremcmc.diagnostics",
+    "coremcmc.algorithm.hot_start",
+}
 
 
 def _is_module(name):

@@ -13,7 +13,7 @@ from scipy import stats
 
 import coremcmc
 from coremcmc.kernels import SpikeSlabGibbs
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 from experiments import reference_checks
 from experiments.datasets import Dataset
 from experiments.errors import StudyError

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from coremcmc.hot_start import hot_start_statistic
+from coremcmc.algorithm.hot_start import hot_start_statistic
 from experiments import tables
 from experiments.engine import NUM_CHAINS, Carry, Recorded
 from experiments.errors import StudyError

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 import coremcmc
+from coremcmc.fitting.draws import sample_target
 from coremcmc.kernels import BlackJAXKernel, HitAndRun, WhitenedSlice
-from coremcmc.kernels.moving import metric_of, move_chains
-from coremcmc.sampling import sample_target
-from coremcmc.target import Target
+from coremcmc.kernels.chains import metric_of, move_chains
+from coremcmc.posterior.target import Target
 
 FALSE_ALARM = 1e-4  # of each test
 SCALES = np.array([1.0, 100.0, 0.01])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import coremcmc
-from coremcmc.kernels import HitAndRun, fused_lines, hit_and_run
-from coremcmc.target import Target
+from coremcmc.kernels import HitAndRun, hit_and_run
+from coremcmc.kernels import slice_on_gpu as fused_lines
+from coremcmc.posterior.target import Target
 
 NUM_CHAINS = 12
 

@@ -11,7 +11,7 @@ from coremcmc import (
     PoissonRegression,
     SparseRegression,
 )
-from coremcmc.models.checks import (
+from coremcmc.models.row_checks import (
     require_binary,
     require_counts,
     require_indices,

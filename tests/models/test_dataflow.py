@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from coremcmc.models.dataflow import dependencies, digest
+from coremcmc.models.jaxpr import dependencies, digest
 
 ONES = np.ones(3)
 NONE, FIRST, SECOND, BOTH = (frozenset(s) for s in ((), (0,), (1,), (0, 1)))

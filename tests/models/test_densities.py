@@ -19,7 +19,7 @@ from coremcmc import (
     PoissonRegression,
     SparseRegression,
 )
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 
 M, P, TEAMS = 37, 3, 8
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}

@@ -16,9 +16,10 @@ import scipy.stats
 from jax.flatten_util import ravel_pytree
 
 import coremcmc
-from coremcmc.kernels import HitAndRun, fused_lines, hit_and_run
-from coremcmc.models.families import GLM
-from coremcmc.models.likelihoods import FAMILIES
+from coremcmc.kernels import HitAndRun, hit_and_run
+from coremcmc.kernels import slice_on_gpu as fused_lines
+from coremcmc.models.families import FAMILIES
+from coremcmc.models.glm import GLM
 from coremcmc.models.priors import (
     Cauchy,
     Exponential,
@@ -29,7 +30,7 @@ from coremcmc.models.priors import (
     StudentT,
     prior_from_text,
 )
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 
 M, P = 41, 3
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
@@ -270,7 +271,7 @@ def test_models_hash_pickle_and_describe_themselves(model):
 
 def test_the_description_is_the_same_in_another_process():
     code = (
-        "from coremcmc.models.families import GLM;"
+        "from coremcmc.models.glm import GLM;"
         "print(GLM('student_t', prior='normal(0.1)').describe())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from coremcmc import LinearPredictorModel
-from coremcmc.derivatives import weighted_derivatives
 from coremcmc.models.functions import FunctionModel
 from coremcmc.models.linear_split import split_linear
+from coremcmc.posterior.derivatives import weighted_derivatives
 from tests.models.numpyro_models import adapted
 
 rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from numpyro.infer.util import constrain_fn, log_likelihood, potential_energy
 from scipy import stats
 
 import coremcmc
-from coremcmc.derivatives import taylor_terms, weighted_derivatives
+from coremcmc.posterior.derivatives import taylor_terms, weighted_derivatives
 from tests.models.numpyro_models import (
     CASES,
     COUNTS,

@@ -10,9 +10,9 @@ from jax.flatten_util import ravel_pytree
 from scipy.special import erfcx
 
 import coremcmc
-from coremcmc.derivatives import taylor_terms, weighted_derivatives
-from coremcmc.models.pymc_ops import _erfcx
-from coremcmc.special import log_normal_cdf
+from coremcmc.models.pymc.ops import _erfcx
+from coremcmc.models.special import log_normal_cdf
+from coremcmc.posterior.derivatives import taylor_terms, weighted_derivatives
 from tests.models.pymc_models import (
     MODELS,
     NUM_ROWS,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from coremcmc import Coreset, Fit
-from coremcmc.certificate import Certificate
+from coremcmc.certificate.certificate import Certificate
 from coremcmc.diagnostics import coordinate_names
 
 NASTY = "<script>alert(1)</script>"

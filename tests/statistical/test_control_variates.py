@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from coremcmc.control_variates import (
+from coremcmc.data import MemoryData
+from coremcmc.gradient.control_variate import (
     ControlVariate,
     controlled_totals,
     plain_totals,
     row_spreads,
 )
-from coremcmc.data import MemoryData
-from coremcmc.derivatives import weighted_derivatives
-from coremcmc.laplace import laplace_approximation
 from coremcmc.models import FunctionModel, LinearRegression, LogisticRegression, PoissonRegression
+from coremcmc.posterior.derivatives import weighted_derivatives
+from coremcmc.posterior.mode import laplace_approximation
 from tests.statistical.helpers import assert_unbiased, is_biased
 
 N = 90

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from coremcmc.coreset_mcmc import CoresetMCMC
+from coremcmc.algorithm.step import CoresetMCMC
 from coremcmc.data import MemoryData
 from coremcmc.kernels import GaussianExact
 from coremcmc.models import GaussianLocation

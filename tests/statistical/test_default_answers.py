@@ -12,7 +12,7 @@ from scipy import stats
 import coremcmc
 from coremcmc import FunctionModel, LogisticRegression
 from coremcmc.data import MemoryData
-from coremcmc.laplace import laplace_approximation
+from coremcmc.posterior.mode import laplace_approximation
 
 pytestmark = pytest.mark.slow
 

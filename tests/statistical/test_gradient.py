@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coremcmc.data import MemoryData
-from coremcmc.gradient import kl_gradient
+from coremcmc.gradient.kl import kl_gradient
 from coremcmc.models import GaussianLocation
 from tests.statistical.helpers import assert_unbiased, is_biased
 

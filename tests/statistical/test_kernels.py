@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from coremcmc.kernels import GaussianExact, HitAndRun, SpikeSlabGibbs
-from coremcmc.kernels.slice_sampling import SliceSampler
+from coremcmc.kernels.slice_on_a_line import SliceSampler
 from coremcmc.models import (
     BradleyTerry,
     FunctionModel,
@@ -21,7 +21,7 @@ from coremcmc.models import (
     PoissonRegression,
     SparseRegression,
 )
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 from tests.statistical.helpers import assert_unbiased
 
 FALSE_ALARM = 1e-4

@@ -12,11 +12,11 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy import stats
 
+from coremcmc.fitting.draws import sample_target
 from coremcmc.kernels import GaussianExact, WhitenedHMC
 from coremcmc.kernels.whitened_hmc import Whitening
 from coremcmc.models import FunctionModel, GaussianLocation, LogisticRegression, SparseRegression
-from coremcmc.sampling import sample_target
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 from tests.statistical.helpers import assert_unbiased
 
 FALSE_ALARM = 1e-4

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 
 __all__ = ["BlackJAXKernel"]
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
 from coremcmc.models.gaussian_location import GaussianLocation
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 
 __all__ = ["GaussianExact"]
 

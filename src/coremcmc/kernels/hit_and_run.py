@@ -9,9 +9,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
-from coremcmc.kernels.fused_lines import can_fuse, sample_lines_fused
-from coremcmc.kernels.slice_sampling import Line, SliceSampler, packed_loop
-from coremcmc.target import Target
+from coremcmc.kernels.slice_on_a_line import Line, SliceSampler, packed_loop
+from coremcmc.kernels.slice_on_gpu import can_fuse, sample_lines_fused
+from coremcmc.posterior.target import Target
 
 __all__ = ["HitAndRun"]
 

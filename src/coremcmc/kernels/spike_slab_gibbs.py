@@ -10,7 +10,7 @@ from jax.scipy.stats import norm
 
 from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
 from coremcmc.models.sparse_regression import SparseRegression
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 
 __all__ = ["SpikeSlabGibbs"]
 

@@ -10,8 +10,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
-from coremcmc.derivatives import weighted_derivatives
-from coremcmc.target import Target
+from coremcmc.posterior.derivatives import weighted_derivatives
+from coremcmc.posterior.target import Target
 
 __all__ = ["WhitenedHMC", "Whitening"]
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey, flat_positions
 from coremcmc.kernels.hit_and_run import HitAndRun
-from coremcmc.target import Target
+from coremcmc.posterior.target import Target
 
 __all__ = ["Moments", "WhitenedSlice"]
 

@@ -7,8 +7,8 @@ import jax
 from jaxtyping import Array, Float
 
 from coremcmc.base import LinearPredictorModel, Position, PRNGKey, Rows
-from coremcmc.models.checks import require_binary, require_indices
-from coremcmc.special import softplus, standard_normal_logpdf
+from coremcmc.models.row_checks import require_binary, require_indices
+from coremcmc.models.special import softplus, standard_normal_logpdf
 
 __all__ = ["BradleyTerry"]
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax.extend.core import Jaxpr
 from jaxtyping import Array, Float
 
-from coremcmc.models.dataflow import compute, evaluate
-from coremcmc.special import _two_atanh as two_atanh
+from coremcmc.models.jaxpr import compute, evaluate
+from coremcmc.models.special import _two_atanh as two_atanh
 
 __all__ = ["with_fast_logarithms"]
 

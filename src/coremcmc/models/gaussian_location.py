@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from coremcmc.base import Model, Position, PRNGKey, Rows
-from coremcmc.models.checks import require_matrix
-from coremcmc.special import standard_normal_logpdf
+from coremcmc.models.row_checks import require_matrix
+from coremcmc.models.special import standard_normal_logpdf
 
 __all__ = ["GaussianLocation"]
 

@@ -14,7 +14,7 @@ from jax.extend.core import Jaxpr, Literal
 from jaxtyping import Array, Float
 
 from coremcmc.base import Position, Rows
-from coremcmc.models.dataflow import compute, evaluate
+from coremcmc.models.jaxpr import compute, evaluate
 
 __all__ = ["LinearSplit", "split_linear"]
 

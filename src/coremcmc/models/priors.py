@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from coremcmc.special import log1p, softplus, standard_normal_logpdf
+from coremcmc.models.special import log1p, softplus, standard_normal_logpdf
 
 __all__ = [
     "Cauchy",

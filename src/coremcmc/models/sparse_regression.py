@@ -10,7 +10,7 @@ from jax.scipy import stats
 from jaxtyping import Array, Float
 
 from coremcmc.base import Model, Position, PRNGKey, Rows
-from coremcmc.models.checks import require_matrix, require_vector
+from coremcmc.models.row_checks import require_matrix, require_vector
 
 __all__ = ["SparseRegression"]
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import optax
 
-from coremcmc.optimizers.constraints import constrained, gated
 from coremcmc.optimizers.dadapt_sgd import dadapt_sgd
+from coremcmc.optimizers.from_optax import adam, dadapt_adam, dog, dowg, prodigy_corrected
 from coremcmc.optimizers.hot_dog import hot_dog
-from coremcmc.optimizers.paper import adam, dadapt_adam, dog, dowg, prodigy_corrected
 from coremcmc.optimizers.prodigy import prodigy
+from coremcmc.optimizers.wrappers import constrained, gated
 
 __all__ = [
     "OPTIMIZERS",

@@ -36,7 +36,7 @@ def write_report(
     -------
     The path.
     """
-    from coremcmc.io import check_writable, replacing
+    from coremcmc.files import check_writable, replacing
 
     path = Path(path)
     check_writable(path, "path")

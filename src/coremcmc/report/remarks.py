@@ -8,7 +8,7 @@ import numpy as np
 from coremcmc.report.formatting import count, number, sentence, shorten
 from coremcmc.report.intervals import is_doubtful
 from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter
-from coremcmc.summary import warnings_of
+from coremcmc.report.summary import warnings_of
 
 __all__ = ["remarks_of"]
 

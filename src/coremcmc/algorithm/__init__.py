@@ -1,0 +1,1 @@
+"""The algorithm: one iteration, the hot-start test, and the loop around them."""

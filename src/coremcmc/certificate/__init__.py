@@ -1,0 +1,1 @@
+"""How far the coreset posterior is from the full posterior, and a verdict in words."""

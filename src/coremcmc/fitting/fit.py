@@ -1,0 +1,256 @@
+"""The newcomer's line: a model and data in, a coreset and posterior draws out."""
+
+import dataclasses
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from coremcmc.base import DataSource, Model, Position
+from coremcmc.certificate.certify import certify_fit
+from coremcmc.data import as_data_source
+from coremcmc.files import check_writable
+from coremcmc.fitting.growing import grow
+from coremcmc.fitting.progress import PassBar
+from coremcmc.fitting.result import Fit
+from coremcmc.fitting.run import Run, save_or_warn
+from coremcmc.fitting.settings import check_seed, choose_rows, is_informed, resolve, wants_estimate
+from coremcmc.guide.guide import consult
+from coremcmc.identity import has_changed
+from coremcmc.report.summary import warnings_of
+
+__all__ = ["fit"]
+
+
+def fit(
+    model: Model,
+    data: Any,
+    coreset_size: int | str,
+    *,
+    seed: int = 0,
+    preset: str = "default",
+    num_iterations: int | str | None = None,
+    num_chains: int | None = None,
+    subsample_size: int | None = None,
+    kernel: Any = None,
+    optimizer: Any = None,
+    hot_start: Any = None,
+    selection: Any = None,
+    initial_weights: Any = None,
+    initial_positions: Position | None = None,
+    returned_weights: str | None = None,
+    max_weight_sum: float | int | None = None,
+    thin: int | None = None,
+    control_variate: bool | None = None,
+    num_draws: int | None = None,
+    certificate: bool | str | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    checkpoint_every: float | int = 30.0,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> Fit:
+    """Train a coreset of the data, and draw from its posterior.
+
+    Parameters
+    ----------
+    model
+        The prior and the likelihood.
+    data
+        A mapping of column names to arrays, a tuple of them in the model's order, or a data
+        source.
+    coreset_size
+        M, how many rows the coreset has; or ``"auto"``: from 100 on, doubled until the
+        certificate says good, up to 12,800.
+    seed
+        Same seed, same answer.
+    preset
+        ``"default"``: a few passes over the data find the mode, the rows that matter and weights to
+        start from; control variates take the noise out of the gradient; HMC moves the chains; a
+        certificate judges the result. ``"paper"``: the recipe of the paper, with its constants.
+        The arguments below override either.
+    num_iterations
+        T, or ``"auto"``: until neither the residual nor the posterior mean moves any more, from
+        2,000 iterations to 32,000.
+    num_chains
+        K, at least 2.
+    subsample_size
+        S, rows drawn afresh at every iteration to estimate the gradient; M by default.
+    kernel
+        Name of a Markov kernel, or one; the model's own by default.
+    optimizer
+        Name of an optimizer, or any optax transformation.
+    hot_start
+        ``True``, ``False``, or settings of the hot-start test.
+    selection
+        ``"uniform"``, ``Stratified(column)``, or an array of row indices.
+    initial_weights
+        ``"uniform"`` (N/M each), ``"selection"`` (stratum size over stratum count) or an array.
+    initial_positions
+        Where the chains start: a position whose leaves have a leading axis of length K.
+    returned_weights
+        ``"last"``, ``"average"`` (the mean over the latter half), or ``"auto"``: the average once
+        the residual is flat. Both are kept.
+    max_weight_sum
+        B, a bound on the sum of the weights.
+    thin
+        Keep every so many-th iteration; about 2,000 records in all by default.
+    control_variate
+        Whether the gradient uses a Taylor polynomial of the log-likelihood at the mode, which
+        takes most of the noise of subsampling.
+    num_draws
+        Draws of each chain from the finished coreset's posterior, its weights fixed; where the
+        chains mix slowly, every second to sixteenth step is kept.
+    certificate
+        Whether to judge the result at the end, by one more pass over the data. ``"estimate"``
+        judges without a pass, from some of the rows and the control variate, and tells the noise
+        of that (where no mode is found there is none, and a pass is made); so does ``True`` where
+        there are more than 200 million rows.
+    checkpoint
+        File to save to every ``checkpoint_every`` seconds and at the end. A fit in itself: see
+        :meth:`coremcmc.Fit.load`.
+    resume
+        Go on from ``checkpoint`` where it exists. The result is the same, to the last bit, as
+        that of a run that was never interrupted.
+    progress
+        Show a progress bar; by default on a terminal and in a notebook only.
+
+    Returns
+    -------
+    The coreset, the draws and the traces. Ctrl-C ends the run early with what there is.
+    """
+    began = time.monotonic()
+    _check_model(model)
+    data = as_data_source(data, model)
+    seed = check_seed(seed)
+    if not isinstance(checkpoint_every, (int, float)) or checkpoint_every < 0:
+        raise ValueError(f"checkpoint_every must be a number of seconds, not {checkpoint_every!r}.")
+    path = _check_checkpoint(checkpoint, resume)
+    saved = Fit.load(path) if path is not None and path.exists() else None
+    if saved is not None and thin is None:
+        thin = saved.config["settings"]["thin"]
+    options = {
+        "num_iterations": num_iterations,
+        "num_chains": num_chains,
+        "subsample_size": subsample_size,
+        "kernel": kernel,
+        "optimizer": optimizer,
+        "hot_start": hot_start,
+        "selection": selection,
+        "initial_weights": initial_weights,
+        "returned_weights": returned_weights,
+        "max_weight_sum": max_weight_sum,
+        "thin": thin,
+        "control_variate": control_variate,
+        "num_draws": num_draws,
+        "certificate": certificate,
+    }
+    if isinstance(coreset_size, str):
+        return _grow(
+            model, data, coreset_size, preset, options, seed, path, initial_positions, progress
+        )
+    settings = resolve(model, data, coreset_size, preset, options)
+    data.check(model)
+    if has_changed(model, model.describe()):
+        jax.clear_caches()  # compiled for what the model was before it was changed in place
+    with jax.enable_x64(True):
+        if not is_informed(settings):  # bad input is told before the passes
+            choose_rows(settings, data, int(coreset_size), seed)
+        with PassBar("reading the data", data.num_rows, progress) as bar:
+            settings, guide = consult(model, data, settings, int(coreset_size), seed, bar)
+        selected = choose_rows(
+            settings, data, int(coreset_size), seed, guide.chosen if guide else None
+        )
+        control, start = None, initial_positions
+        if guide is not None:
+            selected, control, start = guide.begin(
+                model, data, settings, selected, seed, initial_positions
+            )
+        run = Run(model, data, settings, selected, seed, preset, start, saved, control)
+        run.train(path, checkpoint_every, progress)
+        result = run.result()
+        if path is not None:  # what follows may be interrupted too
+            save_or_warn(result, path)
+        result = run.draw(result, progress)
+    if settings.certificate:
+        laplace = guide.laplace if guide else None
+        with PassBar("judging the coreset", data.num_rows, progress) as bar:
+            estimate = run.control if wants_estimate(settings, data) else None
+            found = certify_fit(result, model, data, laplace, control=estimate, progress=bar)
+        result = dataclasses.replace(result, verdict=found)
+    before = 0.0 if saved is None else saved.seconds
+    result = dataclasses.replace(result, seconds=before + time.monotonic() - began)
+    if path is not None:
+        save_or_warn(result, path)
+    for text in warnings_of(result):
+        warnings.warn(text, stacklevel=2)
+    return result
+
+
+def _grow(
+    model: Model,
+    data: DataSource,
+    coreset_size: str,
+    preset: str,
+    options: dict[str, Any],
+    seed: int,
+    path: Path | None,
+    initial_positions: Position | None,
+    progress: bool | None,
+) -> Fit:
+    """Fit larger and larger coresets."""
+    if coreset_size != "auto":
+        raise ValueError(f"coreset_size must be a number or 'auto', not {coreset_size!r}.")
+    if path is not None:
+        raise ValueError(
+            "coreset_size='auto' makes several short fits and keeps no checkpoint. Give the size "
+            "that it finds, with the checkpoint."
+        )
+    if not resolve(model, data, 2, preset, options).certificate:
+        raise ValueError(
+            "coreset_size='auto' asks the certificate, which this preset does not make. Pass "
+            "certificate=True, or a size."
+        )
+
+    def fit_of_size(size: int) -> Fit:
+        return fit(
+            model,
+            data,
+            size,
+            seed=seed,
+            preset=preset,
+            initial_positions=initial_positions,
+            progress=progress,
+            **options,
+        )
+
+    return grow(fit_of_size, data.num_rows)
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, Model):
+        raise ValueError(f"model must be a model such as LogisticRegression(), not {model!r}.")
+    try:
+        hash(model)
+    except TypeError:
+        raise ValueError(
+            f"model of class {type(model).__name__} cannot be hashed. Make it immutable, for "
+            "example with @dataclass(frozen=True) and tuples in place of lists."
+        ) from None
+
+
+def _check_checkpoint(checkpoint: str | os.PathLike | None, resume: bool) -> Path | None:
+    if checkpoint is None:
+        if resume:
+            raise ValueError("resume=True needs checkpoint, the file to resume from.")
+        return None
+    path = Path(checkpoint)
+    check_writable(path, "checkpoint")
+    if path.exists() and not resume:
+        raise ValueError(
+            f"checkpoint {str(path)!r} exists. Pass resume=True to go on from it, or name another "
+            "file; nothing is overwritten."
+        )
+    return path

@@ -1,0 +1,391 @@
+"""What a fit gives back: the coreset, the draws, the traces; saved, loaded, summarised."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coremcmc.certificate.certificate import Certificate
+from coremcmc.diagnostics import average_squared_z, coordinate_names, latter_half_means
+from coremcmc.files import check_writable, prefixed, read_archive, unprefixed, write_archive
+from coremcmc.report import write_report
+from coremcmc.report.notebook import coreset_html, fit_html
+
+__all__ = ["Coreset", "Fit"]
+
+
+@dataclass(frozen=True, eq=False)
+class Coreset:
+    """A small weighted subset of the rows.
+
+    Attributes
+    ----------
+    indices
+        Which M rows of the data.
+    weights
+        Their weights: ``weights_last`` or ``weights_average``, as the settings say.
+    weights_last
+        w_T, after the last iteration.
+    weights_average
+        The mean of the weights over the iterations after ``average_start``: the latter half of a
+        run that went to its end.
+    average_start
+        See ``weights_average``.
+    rows
+        The rows themselves, as they were given.
+    num_rows
+        N, the number of rows that they stand for.
+    """
+
+    indices: np.ndarray
+    weights: np.ndarray
+    weights_last: np.ndarray
+    weights_average: np.ndarray
+    average_start: int
+    rows: dict[str, np.ndarray]
+    num_rows: int
+    _repr_html_ = coreset_html
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def to_pandas(self, table: Any = None) -> Any:
+        """Return a DataFrame: ``row`` (index in the data), ``weight``, and the rows themselves.
+
+        Parameters
+        ----------
+        table
+            The whole data as a DataFrame: its own columns are used in place of the model's.
+        """
+        from coremcmc.coreset import to_pandas
+
+        return to_pandas(self, table)
+
+    def to_parquet(self, path: str | Path, table: Any = None) -> Path:
+        """Write what :meth:`to_pandas` returns to a Parquet file, whole or not at all."""
+        from coremcmc.coreset import to_parquet
+
+        return to_parquet(self, Path(path), table)
+
+    def __repr__(self) -> str:
+        zeros = int((self.weights == 0).sum())
+        return (
+            f"Coreset({len(self):,} of {self.num_rows:,} rows, weights sum to "
+            f"{self.weights.sum():,.6g}, {zeros} of them zero)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of :func:`coremcmc.fit`.
+
+    Attributes
+    ----------
+    coreset
+        The weighted rows.
+    positions
+        Recorded draws as vectors of unconstrained parameters: records × chains × coordinates.
+    position_shapes
+        Name and shape of each part of such a vector, in order.
+    draws
+        The same draws as named parameters on a person's scale: chains × records × shape.
+    traces
+        One array each, an entry a record: ``iteration``, ``gradient_norm``,
+        ``hot_start_statistic``, ``is_hot``, ``log_potentials`` (a column a chain),
+        ``num_evaluations`` (log density evaluations by the kernels so far), ``weights_sum``,
+        ``weights_max``, ``weights_num_zero``, ``weights_ess`` ((Σw)²/Σw²), ``position_sum``.
+    config
+        Settings, seed, versions, model and data, as plain values.
+    hot_start
+        ``passed_at`` (iteration, or −1), ``is_forced`` and ``threshold``.
+    iteration
+        How many iterations were done.
+    stopped
+        Why the run ended: ``"finished"``, ``"settled"`` (``num_iterations="auto"`` saw nothing
+        change any more), ``"interrupted"``, or ``"running"`` in a checkpoint.
+    stop_reason
+        The same in words, with the numbers that decided it.
+    seconds
+        Wall time of the whole: passes, training, draws, certificate.
+    sampled, sampled_positions
+        Draws made after the training, the returned weights being fixed, in the forms of ``draws``
+        and ``positions``; empty where none were asked for.
+    sample_stats
+        Of those draws, chains × draws each: ``lp`` (log density), and what the kernel tells.
+    verdict
+        The certificate that the fit made, or None; see :meth:`certificate`.
+    model
+        The model, which is not saved: a fit that was loaded from a file has None here.
+    """
+
+    coreset: Coreset
+    positions: np.ndarray
+    position_shapes: dict[str, tuple[int, ...]]
+    draws: dict[str, np.ndarray]
+    traces: dict[str, np.ndarray]
+    config: dict[str, Any]
+    hot_start: dict[str, Any]
+    iteration: int
+    stopped: str
+    seconds: float
+    state: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+    sampled: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+    sampled_positions: np.ndarray = field(repr=False, default_factory=lambda: np.zeros((0, 0, 0)))
+    verdict: Certificate | None = field(repr=False, default=None)
+    sample_stats: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+    model: Any = field(repr=False, default=None)
+    stop_reason: str = ""
+    report = write_report
+    _repr_html_ = fit_html
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "model": None}  # a user's functions may not pickle
+
+    # -- judging ------------------------------------------------------------------------------
+
+    @property
+    def position_names(self) -> list[str]:
+        """A name for each coordinate of ``positions``."""
+        return coordinate_names(self.position_shapes)
+
+    @property
+    def posterior(self) -> dict[str, np.ndarray]:
+        """Draws from the coreset posterior: chains × draws × shape.
+
+        Those at fixed weights where there are such; else the latter half of those made while the
+        weights moved, as in the paper: their mean is a good one, their spread includes that of
+        the weights.
+        """
+        if self.sampled:
+            return self.sampled
+        start = len(self.positions) // 2
+        return {name: values[:, start:] for name, values in self.draws.items()}
+
+    def running_mean(self) -> np.ndarray:
+        """Mean position over the latter half of all draws so far: records × coordinates.
+
+        All iterations count, not the recorded ones only.
+        """
+        return latter_half_means(self.traces["iteration"], self.traces["position_sum"])
+
+    def squared_z(self, mean: Any, sd: Any, *, trace: bool = False) -> Any:
+        """Average squared z-score of the posterior mean against a reference posterior.
+
+        The mean is that of the draws at fixed weights; where there are none, and in a trace, the
+        running mean of the training.
+
+        Parameters
+        ----------
+        mean, sd
+            The reference's, on the unconstrained scale: a vector in the order of
+            ``position_names``, or a mapping of parameter names to arrays, of which some may be
+            left out.
+        trace
+            Whether to return a value for each record, not for the last only.
+        """
+        columns, mean, sd = self._align(mean, sd)
+        if trace or not self.sampled:
+            z = average_squared_z(self.running_mean()[:, columns], mean, sd)
+            return z if trace else float(z[-1])
+        return float(average_squared_z(self.sampled_positions.mean((0, 1))[columns], mean, sd))
+
+    def _align(self, mean: Any, sd: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if not isinstance(mean, Mapping):
+            mean, sd = np.asarray(mean, float), np.asarray(sd, float)
+            if mean.shape != (len(self.position_names),) or sd.shape != mean.shape:
+                raise ValueError(
+                    f"mean and sd must have {len(self.position_names)} entries, in the order of "
+                    f"position_names; got {mean.shape} and {sd.shape}."
+                )
+            return np.arange(mean.size), mean, sd
+        unknown = set(mean) - set(self.position_shapes)
+        if unknown or set(mean) != set(sd):
+            raise ValueError(
+                f"mean and sd must have the same keys, from {list(self.position_shapes)}; got "
+                f"{sorted(mean)} and {sorted(sd)}."
+            )
+        sizes = {name: int(np.prod(shape)) for name, shape in self.position_shapes.items()}
+        ends = dict(zip(sizes, np.cumsum(list(sizes.values())), strict=True))
+        columns = [np.arange(ends[name] - sizes[name], ends[name]) for name in mean]
+        for name in mean:
+            found = {np.shape(mean[name]), np.shape(sd[name])}
+            if found != {self.position_shapes[name]}:
+                raise ValueError(
+                    f"mean and sd of {name!r} must have shape {self.position_shapes[name]}; got "
+                    f"{' and '.join(map(str, found))}."
+                )
+        flat = [np.concatenate([np.ravel(x[name]) for name in mean]) for x in (mean, sd)]
+        return np.concatenate(columns), flat[0], flat[1]
+
+    def certificate(self, model: Any = None, data: Any = None) -> Certificate:
+        """How far the coreset posterior is from the full posterior, and a verdict in words.
+
+        Returns the certificate that the fit made. Where it made none (``preset="paper"``), give
+        the model and the data: that costs one pass over them.
+        """
+        if model is not None and data is not None:
+            from coremcmc.certificate.certify import certify_fit
+
+            return certify_fit(self, model, data)
+        if self.verdict is None:
+            raise ValueError(
+                "this fit made no certificate. Give the model and the data: "
+                "fit.certificate(model, data)."
+            )
+        return self.verdict
+
+    # -- showing ------------------------------------------------------------------------------
+
+    def sample(
+        self,
+        num_draws: int = 1_000,
+        *,
+        num_chains: int = 4,
+        kernel: Any = None,
+        num_warmup: int = 500,
+        seed: int = 0,
+        model: Any = None,
+        data: Any = None,
+    ) -> "Fit":
+        """Draw from the posterior of the trained coreset, its weights fixed; no pass is needed.
+
+        Parameters
+        ----------
+        num_draws
+            Draws that each chain keeps.
+        num_chains
+            Chains, each from a random draw of the fit.
+        kernel
+            ``"nuts"`` (BlackJAX's, and the default wherever all parameters are continuous), the
+            name of another kernel of this package, or a kernel.
+        num_warmup
+            Steps before draws are kept, in which NUTS learns its step size and metric.
+        seed
+            Same seed, same draws.
+        model
+            The model that the fit was made with: needed where the fit was loaded from a file.
+        data
+            The data: needed only where the rows are not a mapping of names to arrays.
+
+        Returns
+        -------
+        Fit
+            With the new draws in ``sampled`` (and ``posterior``), their ``sample_stats``, and
+            all else as it was.
+        """
+        from coremcmc.fitting.more_draws import more_draws
+
+        return more_draws(
+            self,
+            num_draws,
+            num_chains=num_chains,
+            kernel=kernel,
+            num_warmup=num_warmup,
+            seed=seed,
+            model=model,
+            data=data,
+        )
+
+    def to_arviz(
+        self, data: Any = None, *, num_loo_rows: int = 1_000, model: Any = None, seed: int = 0
+    ) -> Any:
+        """Convert to the installed ArviZ's own form, ``InferenceData`` or ``DataTree``.
+
+        Groups: ``posterior``, ``sample_stats``, ``coreset`` (row index and weight),
+        ``observed_data`` (the coreset's rows), and with ``data`` also ``log_likelihood``.
+
+        Parameters
+        ----------
+        data
+            The data that the fit was made from. With them, the log-likelihoods of ``num_loo_rows``
+            rows, chosen uniformly from all, are added, so that ``az.loo`` estimates the predictive
+            accuracy for a row of the data. (Those of the coreset's rows would not: the coreset's
+            rows are chosen, and count with their weights.)
+        num_loo_rows
+            See ``data``.
+        model
+            The model, where the fit was loaded from a file.
+        seed
+            For the choice of those rows.
+        """
+        from coremcmc.report.arviz import to_arviz
+
+        if data is None:
+            return to_arviz(self)
+        from coremcmc.report.loo_rows import log_likelihoods
+
+        return to_arviz(self, log_likelihoods(self, data, num_loo_rows, model, seed))
+
+    def summary(self) -> str:
+        """One screen of text: what was run, how it went, the posterior, and warnings."""
+        from coremcmc.report.summary import summarize
+
+        return summarize(self)
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw training and posterior in one picture; the file's suffix chooses its kind."""
+        from coremcmc.report.plotting import plot_fit
+
+        return plot_fit(self, Path(path))
+
+    def __repr__(self) -> str:
+        return f"Fit({self.coreset!r}, {self.iteration:,} iterations, {self.stopped})"
+
+    # -- keeping ------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write to a file, whole or not at all. :meth:`load` reads it; a run can resume from it."""
+        path = Path(path)
+        check_writable(path, "path")
+        meta = {
+            "config": self.config,
+            "position_shapes": {name: list(s) for name, s in self.position_shapes.items()},
+            "hot_start": self.hot_start,
+            "iteration": self.iteration,
+            "stopped": self.stopped,
+            "stop_reason": self.stop_reason,
+            "seconds": self.seconds,
+            "average_start": self.coreset.average_start,
+            "num_rows": self.coreset.num_rows,
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+        }
+        arrays = {"positions": self.positions, **prefixed("draws", self.draws)}
+        arrays |= {"sampled_positions": self.sampled_positions}
+        arrays |= prefixed("sampled", self.sampled)
+        arrays |= prefixed("sample_stats", self.sample_stats)
+        arrays |= prefixed("traces", self.traces) | prefixed("rows", self.coreset.rows)
+        for name in ("indices", "weights", "weights_last", "weights_average"):
+            arrays[f"coreset/{name}"] = getattr(self.coreset, name)
+        write_archive(path, meta, arrays | prefixed("state", self.state))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Fit":
+        """Read what :meth:`save`, or a checkpoint, wrote."""
+        meta, arrays = read_archive(Path(path))
+        coreset = Coreset(
+            **unprefixed("coreset", arrays),
+            average_start=meta["average_start"],
+            rows=unprefixed("rows", arrays),
+            num_rows=meta["num_rows"],
+        )
+        return cls(
+            coreset=coreset,
+            positions=arrays["positions"],
+            position_shapes={name: tuple(s) for name, s in meta["position_shapes"].items()},
+            draws=unprefixed("draws", arrays),
+            traces=unprefixed("traces", arrays),
+            config=meta["config"],
+            hot_start=meta["hot_start"],
+            iteration=meta["iteration"],
+            stopped=meta["stopped"],
+            stop_reason=meta.get("stop_reason", ""),
+            seconds=meta["seconds"],
+            state=unprefixed("state", arrays),
+            sampled=unprefixed("sampled", arrays),
+            sampled_positions=arrays["sampled_positions"],
+            verdict=None if meta["verdict"] is None else Certificate.from_dict(meta["verdict"]),
+            sample_stats=unprefixed("sample_stats", arrays),
+        )

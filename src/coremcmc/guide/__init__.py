@@ -1,0 +1,1 @@
+"""What passes over all rows teach before the training."""

@@ -1,0 +1,71 @@
+"""Weights to start from: least squares of the full-data sum, over draws near the posterior."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from coremcmc.base import Model, Position, Rows
+from coremcmc.guide.importance import Weighted
+from coremcmc.guide.least_squares import nonnegative_ridge
+from coremcmc.pytrees import unflatten
+
+__all__ = ["NUM_DRAWS", "enough_rows", "fitted_weights"]
+
+NUM_DRAWS = 800
+_FIT_DRAWS = 600  # the others check
+_RIDGE = 1e-7  # relative to the mean square of a row's log-likelihoods
+_SIZES = (1 << 8, 1 << 10, 1 << 12, 1 << 14)  # of the subsample; few, so that few are compiled
+_NOISE = 0.01  # variance that the estimate of the sum may have
+
+
+def enough_rows(num_rows: int, remaining_variance: float) -> int:
+    """How many rows make the noise of an estimated sum small; at most 2¹⁴.
+
+    ``remaining_variance`` is the sum over all rows but the exact ones of the variance of their
+    remainder over the posterior.
+    """
+    wanted = num_rows * remaining_variance / _NOISE
+    return min(next((size for size in _SIZES if size >= wanted), _SIZES[-1]), num_rows)
+
+
+def fitted_weights(
+    model: Model,
+    stored_rows: Rows,
+    draws: Weighted,
+    like: Position,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Return least-squares weights, or the given ones where those leave a smaller residual.
+
+    The residual is judged on draws that the fit has not seen.
+    """
+    positions, importance, target = draws
+    terms = np.asarray(_terms(model, stored_rows, unflatten(positions, like)))
+    # Outside of the support nothing is finite, and nothing counts.
+    counts = (importance > 0) & np.isfinite(target) & np.isfinite(terms).all(axis=1)
+    importance, target = np.where(counts, importance, 0.0), np.where(counts, target, 0.0)
+    terms = np.where(counts[:, None], terms, 0.0)
+    fit, check = slice(0, _FIT_DRAWS), slice(_FIT_DRAWS, None)
+    root = np.sqrt(importance)[:, None]
+    if not (importance[fit].any() and importance[check].any()):
+        return weights
+    centred = root * (terms - np.average(terms[fit], axis=0, weights=importance[fit]))
+    wanted = root[:, 0] * (target - np.average(target[fit], weights=importance[fit]))
+    ridge = _RIDGE * float(np.mean(np.sum(centred[fit] ** 2, axis=0)))
+    solved = nonnegative_ridge(centred[fit], wanted[fit], weights, ridge)
+
+    def residual(w):
+        left = terms[check] @ w - target[check]
+        mean = np.average(left, weights=importance[check])
+        return np.average(np.square(left - mean), weights=importance[check])
+
+    return solved if residual(solved) < residual(weights) else weights
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _terms(model: Model, stored_rows: Rows, positions: Position) -> Float[Array, "J M"]:
+    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+    return jax.vmap(lambda p: model.loglikelihood_fn(p, rows).astype(float))(positions)

@@ -1,0 +1,1 @@
+"""The weighted and the full posterior: density, derivatives, mode."""
