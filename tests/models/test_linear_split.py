@@ -9,7 +9,7 @@ from coremcmc import LinearPredictorModel
 from coremcmc.models.functions import FunctionModel
 from coremcmc.models.linear_split import split_linear
 from coremcmc.posterior.derivatives import weighted_derivatives
-from tests.models.numpyro_models import adapted
+from tests.models.numpyro.numpyro_models import adapted
 
 rng = np.random.default_rng(0)
 NUM_ROWS = 11

@@ -19,9 +19,9 @@ from coremcmc import (
     PoissonRegression,
     SparseRegression,
     Stratified,
-    settings,
 )
 from coremcmc.algorithm.loop import run_piece
+from coremcmc.fitting import settings
 from coremcmc.kernels import HitAndRun
 
 paper_fit = functools.partial(coremcmc.fit, preset="paper")

@@ -17,7 +17,9 @@ from coremcmc.kernels import GaussianExact, WhitenedHMC
 from coremcmc.kernels.whitened_hmc import Whitening
 from coremcmc.models import FunctionModel, GaussianLocation, LogisticRegression, SparseRegression
 from coremcmc.posterior.target import Target
-from tests.statistical.helpers import assert_unbiased
+from tests.standard_errors import assert_unbiased
+
+pytestmark = pytest.mark.statistical
 
 FALSE_ALARM = 1e-4
 SIZE = 20_000

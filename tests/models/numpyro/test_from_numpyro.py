@@ -19,8 +19,8 @@ from numpyro.infer import MCMC, NUTS
 
 import coremcmc
 from coremcmc import from_numpyro
-from tests.models import numpyro_models
-from tests.models.numpyro_models import (
+from tests.models.numpyro import numpyro_models
+from tests.models.numpyro.numpyro_models import (
     CASES,
     COUNTS,
     LABELS,
@@ -173,7 +173,7 @@ def test_the_identity_is_the_same_in_another_process():
     names = ["logistic", "poisson_without_plate", "not_centred", "weighted", "circular"]
     program = (
         "import sys; sys.path.insert(0, '.')\n"
-        "from tests.models.numpyro_models import adapted\n"
+        "from tests.models.numpyro.numpyro_models import adapted\n"
         f"for name in {names}: print(adapted(name).model.describe())"
     )
     root = Path(inspect.getfile(numpyro_models)).parents[2]

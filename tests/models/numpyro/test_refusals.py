@@ -12,7 +12,7 @@ from numpyro import handlers, primitives
 from numpyro.contrib.control_flow import scan
 
 import coremcmc
-from tests.models.numpyro_models import (
+from tests.models.numpyro.numpyro_models import (
     COUNTS,
     GROUPS,
     KEEP,

@@ -16,7 +16,7 @@ from coremcmc import Fit, PoissonRegression
 
 paper_fit = functools.partial(coremcmc.fit, preset="paper")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,9 @@ from coremcmc.models import (
     SparseRegression,
 )
 from coremcmc.posterior.target import Target
-from tests.statistical.helpers import assert_unbiased
+from tests.standard_errors import assert_unbiased
+
+pytestmark = pytest.mark.statistical
 
 FALSE_ALARM = 1e-4
 

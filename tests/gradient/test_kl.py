@@ -8,7 +8,9 @@ import pytest
 from coremcmc.data import MemoryData
 from coremcmc.gradient.kl import kl_gradient
 from coremcmc.models import GaussianLocation
-from tests.statistical.helpers import assert_unbiased, is_biased
+from tests.standard_errors import assert_unbiased, is_biased
+
+pytestmark = pytest.mark.statistical
 
 
 def problem():

@@ -13,7 +13,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 import coremcmc
-from tests.models.pymc_models import (
+from tests.models.pymc.pymc_models import (
     COUNTS,
     GROUPS,
     NUM_ROWS,
@@ -394,7 +394,7 @@ import pytensor
 assert pytensor.config.cxx == ""
 sys.path.insert(0, {root!r})
 import coremcmc
-from tests.models.pymc_models import build, hierarchy, loop, multivariate
+from tests.models.pymc.pymc_models import build, hierarchy, loop, multivariate
 for write in (hierarchy, multivariate, loop):
     print(coremcmc.from_pymc(build(write)).model.describe())
 assert not jax.config.jax_enable_x64

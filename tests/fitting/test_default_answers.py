@@ -14,7 +14,7 @@ from coremcmc import FunctionModel, LogisticRegression
 from coremcmc.data import MemoryData
 from coremcmc.posterior.mode import laplace_approximation
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 
 def weighted_moments(points, log_density):

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 ROWS = ["--rows", "5000", "--coreset-size", "250"]
 
 pytestmark = [

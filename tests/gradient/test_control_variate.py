@@ -22,7 +22,9 @@ from coremcmc.gradient.control_variate import (
 from coremcmc.models import FunctionModel, LinearRegression, LogisticRegression, PoissonRegression
 from coremcmc.posterior.derivatives import weighted_derivatives
 from coremcmc.posterior.mode import laplace_approximation
-from tests.statistical.helpers import assert_unbiased, is_biased
+from tests.standard_errors import assert_unbiased, is_biased
+
+pytestmark = pytest.mark.statistical
 
 N = 90
 

@@ -9,7 +9,7 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC, NUTS
 
 import coremcmc
-from tests.models.pymc_models import pm
+from tests.models.pymc.pymc_models import pm
 
 NUM_ROWS = 5_000
 

@@ -12,6 +12,8 @@ from coremcmc.kernels import GaussianExact
 from coremcmc.models import GaussianLocation
 from coremcmc.optimizers import OPTIMIZERS
 
+pytestmark = pytest.mark.statistical
+
 NUM_RUNS, NUM_ITERATIONS = 48, 60_000
 
 

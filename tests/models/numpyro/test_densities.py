@@ -13,7 +13,7 @@ from scipy import stats
 
 import coremcmc
 from coremcmc.posterior.derivatives import taylor_terms, weighted_derivatives
-from tests.models.numpyro_models import (
+from tests.models.numpyro.numpyro_models import (
     CASES,
     COUNTS,
     NUM_ROWS,

@@ -13,7 +13,7 @@ import coremcmc
 from coremcmc.models.pymc.ops import _erfcx
 from coremcmc.models.special import log_normal_cdf
 from coremcmc.posterior.derivatives import taylor_terms, weighted_derivatives
-from tests.models.pymc_models import (
+from tests.models.pymc.pymc_models import (
     MODELS,
     NUM_ROWS,
     build,
