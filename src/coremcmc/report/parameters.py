@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coremcmc.diagnostics import convergence, coordinate_names
+from coremcmc.diagnostics import convergence
+from coremcmc.pytrees import coordinate_names
 from coremcmc.report.comparisons import Comparison, compare, draws_needed
 
 __all__ = ["MOST_RHAT", "Parameter", "is_worrying", "parameters_of", "telling"]

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from coremcmc.diagnostics import coordinate_names
 from coremcmc.files import check_writable
+from coremcmc.pytrees import coordinate_names
 
 __all__ = ["plot_fit"]
 

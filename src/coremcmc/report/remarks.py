@@ -8,7 +8,6 @@ import numpy as np
 from coremcmc.report.formatting import count, number, sentence, shorten
 from coremcmc.report.intervals import is_doubtful
 from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter
-from coremcmc.report.summary import warnings_of
 
 __all__ = ["remarks_of"]
 
@@ -20,7 +19,7 @@ def remarks_of(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
         reasons = " ".join(sentence(text) for text in fit.verdict.reasons)
         found.append(f"The certificate says {fit.verdict.verdict}. {reasons}")
     # What they say of the certificate is said above, with its reasons.
-    others = [text for text in warnings_of(fit) if not text.startswith("the certificate")]
+    others = [text for text in fit.warnings if not text.startswith("the certificate")]
     found += [sentence(text) for text in others]
     if fit.stopped == "failed":
         found.append(

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from coremcmc.diagnostics import convergence, coordinate_names
+from coremcmc.diagnostics import convergence
+from coremcmc.pytrees import coordinate_names
 
-__all__ = ["summarize", "warnings_of"]
+__all__ = ["summarize"]
 
 _MAX_PARAMETERS = 24
 
@@ -37,32 +38,7 @@ def summarize(fit: Any) -> str:
         "",
         *_table(fit.posterior),
     ]
-    return "\n".join(lines + [f"warning: {text}" for text in warnings_of(fit)])
-
-
-def warnings_of(fit: Any) -> list[str]:
-    """What a user should know, each with a remedy."""
-    found = []
-    if fit.stopped == "interrupted":
-        found.append(
-            "the run was interrupted; where it has a checkpoint, resume=True goes on from it."
-        )
-    if fit.config["settings"]["hot_start"] is not None and fit.hot_start["passed_at"] < 0:
-        found.append(
-            "the hot-start test has not passed, so the weights have not moved. Run longer."
-        )
-    if fit.hot_start["is_forced"]:
-        found.append(
-            "the chains had not settled when the hot start reached its cap, and the weights were "
-            "released all the same. Start the chains nearer to the mass (initial_positions), or "
-            "raise HotStart(max_iterations=...)."
-        )
-    if fit.verdict is not None and fit.verdict.verdict == "poor":
-        found.append(
-            "the certificate calls this coreset poor, so its posterior is not to be relied on. "
-            "fit.certificate() says why, and what to do."
-        )
-    return found
+    return "\n".join(lines + [f"warning: {text}" for text in fit.warnings])
 
 
 def _effective_rows(weights: np.ndarray) -> float:
