@@ -1,6 +1,8 @@
 """Imports point one way, modules stay small, the surface stays small."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import coremcmc

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from coremcmc.base import Model, Position
 
 __all__ = [
+    "aligned",
     "coordinate_names",
     "flatten",
     "named_draws",
@@ -51,6 +52,42 @@ def coordinate_names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
         for index in np.ndindex(*shape):
             names.append(f"{name}[{','.join(map(str, index))}]" if shape else name)
     return names
+
+
+def aligned(
+    shapes: Mapping[str, tuple[int, ...]], mean: Any, sd: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which coordinates a reference's mean and sd speak of, and both as vectors of these.
+
+    They are vectors of all coordinates, or mappings of some of the names to arrays.
+    """
+    names = coordinate_names(shapes)
+    if not isinstance(mean, Mapping):
+        mean, sd = np.asarray(mean, float), np.asarray(sd, float)
+        if mean.shape != (len(names),) or sd.shape != mean.shape:
+            raise ValueError(
+                f"mean and sd must have {len(names)} entries, in the order of "
+                f"position_names; got {mean.shape} and {sd.shape}."
+            )
+        return np.arange(mean.size), mean, sd
+    unknown = set(mean) - set(shapes)
+    if unknown or set(mean) != set(sd):
+        raise ValueError(
+            f"mean and sd must have the same keys, from {list(shapes)}; got "
+            f"{sorted(mean)} and {sorted(sd)}."
+        )
+    sizes = {name: int(np.prod(shape)) for name, shape in shapes.items()}
+    ends = dict(zip(sizes, np.cumsum(list(sizes.values())), strict=True))
+    columns = [np.arange(ends[name] - sizes[name], ends[name]) for name in mean]
+    for name in mean:
+        found = {np.shape(mean[name]), np.shape(sd[name])}
+        if found != {shapes[name]}:
+            raise ValueError(
+                f"mean and sd of {name!r} must have shape {shapes[name]}; got "
+                f"{' and '.join(map(str, found))}."
+            )
+    flat = [np.concatenate([np.ravel(x[name]) for name in mean]) for x in (mean, sd)]
+    return np.concatenate(columns), flat[0], flat[1]
 
 
 def named_draws(model: Model, draws: np.ndarray, like: Position) -> dict[str, np.ndarray]:

@@ -21,7 +21,7 @@ from coremcmc.files import check_writable
 from coremcmc.fitting.checkpoint import prefixed, read_archive, unprefixed, write_archive
 from coremcmc.gradient.control_variate import ControlVariate
 from coremcmc.posterior.mode import Laplace
-from coremcmc.pytrees import coordinate_names
+from coremcmc.pytrees import aligned, coordinate_names
 
 __all__ = ["Fit"]
 
@@ -132,39 +132,11 @@ class Fit:
         trace
             Whether to return a value for each record, not for the last only.
         """
-        columns, mean, sd = self._align(mean, sd)
+        columns, mean, sd = aligned(self.position_shapes, mean, sd)
         if trace or not self.sampled:
             z = average_squared_z(self.running_mean()[:, columns], mean, sd)
             return z if trace else float(z[-1])
         return float(average_squared_z(self.sampled_positions.mean((0, 1))[columns], mean, sd))
-
-    def _align(self, mean: Any, sd: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if not isinstance(mean, Mapping):
-            mean, sd = np.asarray(mean, float), np.asarray(sd, float)
-            if mean.shape != (len(self.position_names),) or sd.shape != mean.shape:
-                raise ValueError(
-                    f"mean and sd must have {len(self.position_names)} entries, in the order of "
-                    f"position_names; got {mean.shape} and {sd.shape}."
-                )
-            return np.arange(mean.size), mean, sd
-        unknown = set(mean) - set(self.position_shapes)
-        if unknown or set(mean) != set(sd):
-            raise ValueError(
-                f"mean and sd must have the same keys, from {list(self.position_shapes)}; got "
-                f"{sorted(mean)} and {sorted(sd)}."
-            )
-        sizes = {name: int(np.prod(shape)) for name, shape in self.position_shapes.items()}
-        ends = dict(zip(sizes, np.cumsum(list(sizes.values())), strict=True))
-        columns = [np.arange(ends[name] - sizes[name], ends[name]) for name in mean]
-        for name in mean:
-            found = {np.shape(mean[name]), np.shape(sd[name])}
-            if found != {self.position_shapes[name]}:
-                raise ValueError(
-                    f"mean and sd of {name!r} must have shape {self.position_shapes[name]}; got "
-                    f"{' and '.join(map(str, found))}."
-                )
-        flat = [np.concatenate([np.ravel(x[name]) for name in mean]) for x in (mean, sd)]
-        return np.concatenate(columns), flat[0], flat[1]
 
     def certificate(self, model: Any = None, data: Any = None) -> Certificate:
         """How far the coreset posterior is from the full posterior, and a verdict in words.

@@ -110,7 +110,7 @@ def _flights(output: Output) -> tuple[Any, str]:
 def _generated(num_rows: int) -> tuple[Any, str]:
     import pandas
 
-    from coremcmc import logistic_data
+    from coremcmc.data.synthetic import logistic_data
 
     data = logistic_data(num_rows=num_rows)
     names = [f"x{i}" for i in range(1, data["x"].shape[1] + 1)]
