@@ -8,7 +8,7 @@ import pytest
 
 import coremcmc
 from coremcmc.algorithm.averaging import latter_half_init, latter_half_update
-from coremcmc.algorithm.stopping import FIRST_CHECK, LONGEST, check_iterations, settled
+from coremcmc.algorithm.stopping import Stopping
 from coremcmc.fitting.growing import grow
 
 
@@ -17,7 +17,7 @@ def noise(size, seed=0):
 
 
 def test_a_flat_residual_and_a_still_mean_have_settled():
-    found = settled(np.full(400, 0.5), noise(400))
+    found = Stopping().settled(np.full(400, 0.5), noise(400))
     assert found.is_flat
     assert found.is_still
     assert found.is_done
@@ -25,7 +25,7 @@ def test_a_flat_residual_and_a_still_mean_have_settled():
 
 
 def test_a_falling_residual_is_not_flat():
-    found = settled(np.exp(-np.arange(400) / 100), noise(400))
+    found = Stopping().settled(np.exp(-np.arange(400) / 100), noise(400))
     assert not found.is_flat
     assert found.is_still
 
@@ -33,27 +33,29 @@ def test_a_falling_residual_is_not_flat():
 def test_a_residual_that_fell_much_since_the_second_quarter_is_worth_more_iterations():
     """Flat at the end, so that the weights may be averaged, but not small, and not yet done."""
     residual = np.repeat([1.0, 1.0, 0.5, 0.45], 100)
-    found = settled(residual, noise(400))
+    found = Stopping().settled(residual, noise(400))
     assert found.is_flat
     assert not found.is_done
-    assert settled(0.03 * residual, noise(400)).is_done  # of two coordinates: small enough
+    assert (
+        Stopping().settled(0.03 * residual, noise(400)).is_done
+    )  # of two coordinates: small enough
 
 
 def test_a_drifting_mean_is_not_still():
-    found = settled(np.full(400, 0.5), noise(400) + np.arange(400)[:, None, None] / 200)
+    found = Stopping().settled(np.full(400, 0.5), noise(400) + np.arange(400)[:, None, None] / 200)
     assert found.is_flat
     assert not found.is_still
 
 
 def test_too_few_records_tell_nothing():
-    assert not settled(np.ones(7), noise(7)).is_flat
+    assert not Stopping().settled(np.ones(7), noise(7)).is_flat
 
 
 def test_checks_fall_on_exact_halves_of_the_average():
     """There the window of the averaged weights is exactly the latter half."""
-    checks = check_iterations(LONGEST)
+    checks = Stopping().checks(Stopping().longest)
     assert checks == [2_000, 4_000, 8_000, 16_000, 32_000]
-    assert checks[0] == FIRST_CHECK
+    assert checks[0] == Stopping().first_check
     state = latter_half_init(jnp.zeros(1), 32)
     for t in range(1, 33):
         state = latter_half_update(state, jnp.array([float(t)]), jnp.array(t))

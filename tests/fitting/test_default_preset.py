@@ -10,6 +10,8 @@ import pytest
 import coremcmc
 from coremcmc import Fit, FunctionModel, LogisticRegression, SparseRegression, Stratified
 from coremcmc.algorithm.loop import run_piece
+from coremcmc.algorithm.stopping import Stopping
+from coremcmc.fitting.settings import Pacing
 from coremcmc.gradient.control_passes import revised
 
 pytestmark = [
@@ -146,10 +148,12 @@ def test_resuming_gives_the_same_bits(fitted, tmp_path, monkeypatch):
         short_fit(checkpoint=path, resume=True, control_variate=False)
 
 
+EARLY = Stopping(first_check=50)
+
+
 @pytest.fixture
 def always_revised(monkeypatch):
     """Checks at 50, 100 and 200 iterations; whatever the chains do, they live elsewhere."""
-    monkeypatch.setattr("coremcmc.algorithm.stopping.FIRST_CHECK", 50)
     monkeypatch.setattr("coremcmc.gradient.control_passes._ELSEWHERE", -1.0)
 
 
@@ -160,7 +164,8 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
     always_revised, tmp_path, monkeypatch, after, revisions
 ):
     """Interrupted at the check itself, before it revises, or some iterations after a revision."""
-    options, path = {"num_iterations": 200, "num_draws": 100}, tmp_path / "run.npz"
+    options = {"num_iterations": 200, "num_draws": 100, "stopping": EARLY}
+    path = tmp_path / "run.npz"
     calls = []
     monkeypatch.setattr(
         "coremcmc.fitting.run.revised", lambda *arguments: calls.append(0) or revised(*arguments)
@@ -179,9 +184,9 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
     calls.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Fit, "save", save_and_interrupt)
-        patch.setattr("coremcmc.fitting.run._PIECE_SECONDS", 0.0)  # an iteration a piece
+        slow = {"checkpoint_every": 0.0, "pacing": Pacing(seconds=0.0)}  # an iteration a piece
         with pytest.warns(UserWarning, match="interrupted"):
-            part = short_fit(checkpoint=path, checkpoint_every=0.0, **options)
+            part = short_fit(checkpoint=path, **slow, **options)
     assert part.iteration == after + 1
     assert len(calls) == revisions
     assert ("controlrevised_at" in part.state) == (revisions > 0)
@@ -194,11 +199,11 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
 def test_a_control_variate_that_is_moved_or_switched_off_costs_no_compilation(
     always_revised, monkeypatch
 ):
-    short_fit(num_iterations=200)
+    short_fit(num_iterations=200, stopping=EARLY)
     before = run_piece._cache_size()
     monkeypatch.setattr("coremcmc.gradient.control_passes._ELSEWHERE", np.inf)
     monkeypatch.setattr("coremcmc.gradient.control_passes.np.median", lambda x: 2.0)
-    off = short_fit(num_iterations=200)
+    off = short_fit(num_iterations=200, stopping=EARLY)
     assert off.state["controlrevised_at"] == 100
     assert run_piece._cache_size() == before
 
@@ -206,18 +211,16 @@ def test_a_control_variate_that_is_moved_or_switched_off_costs_no_compilation(
 # -- when it stops --------------------------------------------------------------------------------
 
 
-def test_it_says_why_it_stopped_also_after_resuming(tmp_path, monkeypatch):
+def test_it_says_why_it_stopped_also_after_resuming(tmp_path):
     """A cap of 120 iterations that a residual which never counts as flat runs into."""
-    monkeypatch.setattr("coremcmc.fitting.settings.LONGEST", 120)
-    monkeypatch.setattr("coremcmc.algorithm.stopping.FIRST_CHECK", 60)
-    monkeypatch.setattr("coremcmc.algorithm.stopping._STILL_FALLING", np.inf)
+    never = {"stopping": Stopping(first_check=60, longest=120, still_falling=np.inf)}
     path = tmp_path / "run.npz"
-    capped = short_fit(num_iterations="auto", checkpoint=path)
+    capped = short_fit(num_iterations="auto", checkpoint=path, **never)
     assert capped.iteration == 120
     assert capped.stopped == "finished"
     assert capped.stop_reason.startswith("the cap was reached before all had settled: residual")
     assert f"stopped      {capped.stop_reason}" in capped.summary()
-    again = short_fit(num_iterations="auto", checkpoint=path, resume=True)
+    again = short_fit(num_iterations="auto", checkpoint=path, resume=True, **never)
     assert again.stop_reason == capped.stop_reason
     assert Fit.load(path).stop_reason == capped.stop_reason
     # Twice as many records, so the reason is of the end, not of the last check before it.
@@ -225,13 +228,9 @@ def test_it_says_why_it_stopped_also_after_resuming(tmp_path, monkeypatch):
     assert f"residual variance {last:.2g} in the last quarter" in capped.stop_reason
 
 
-def test_it_stops_by_itself_and_says_so(monkeypatch):
-    monkeypatch.setattr("coremcmc.fitting.settings.LONGEST", 240)
-    monkeypatch.setattr("coremcmc.algorithm.stopping.FIRST_CHECK", 60)
-    monkeypatch.setattr("coremcmc.algorithm.stopping._STILL_FALLING", 0.0)
-    monkeypatch.setattr("coremcmc.algorithm.stopping._STILL_WORTH_IT", 0.0)
-    monkeypatch.setattr("coremcmc.algorithm.stopping._MEAN_CHANGE", np.inf)
-    fit = short_fit(num_iterations="auto")
+def test_it_stops_by_itself_and_says_so():
+    at_once = Stopping(60, 240, still_falling=0.0, still_worth_it=0.0, mean_change=np.inf)
+    fit = short_fit(num_iterations="auto", stopping=at_once)
     assert (fit.iteration, fit.stopped) == (60, "settled")
     assert "stopped      nothing changes any more: residual variance" in fit.summary()
     assert short_fit(num_iterations=60).stop_reason == (

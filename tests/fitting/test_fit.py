@@ -23,6 +23,7 @@ import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation, HotStart, LogisticRegression, Stratified
 from coremcmc.algorithm.loop import init_loop, run_piece
 from coremcmc.algorithm.step import CoresetMCMC
+from coremcmc.fitting.settings import Pacing
 from coremcmc.kernels import GaussianExact
 from coremcmc.optimizers import OPTIMIZERS
 
@@ -319,7 +320,6 @@ def test_a_run_compiles_once_and_so_do_its_repetitions():
 def test_large_data_are_moved_after_the_compilation_which_happens_once(monkeypatch):
     """The program compiled from shapes is the one that runs."""
     plain = short_fit(num_iterations=60, thin=3)
-    monkeypatch.setattr("coremcmc.fitting.run._LARGE_DATA", 0)
     order = []
     original = coremcmc.MemoryData.feed
     monkeypatch.setattr(
@@ -327,7 +327,7 @@ def test_large_data_are_moved_after_the_compilation_which_happens_once(monkeypat
     )
     before = run_piece._cache_size()
     with jax.log_compiles(), warnings_of_compilation(order):
-        ahead = short_fit(num_iterations=60, thin=4)
+        ahead = short_fit(num_iterations=60, thin=4, pacing=Pacing(large_data=0))
     assert order[0] == "compile"
     assert order.count("compile") == 1
     assert run_piece._cache_size() == before + 1

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from coremcmc.algorithm.step import coreset_mcmc
-from coremcmc.algorithm.stopping import FIRST_CHECK, LONGEST
 from coremcmc.base import DataSource, Model, flat_positions
 from coremcmc.cli.request import split_options
 from coremcmc.data import MemoryData, as_data_source
@@ -101,7 +100,7 @@ def estimate(
         if settings.is_guided or settings.certificate:
             compiling_passes, a_row = _time_of_passes(model, few)
             compiling += compiling_passes
-    is_auto = settings.stops_early
+    fewest = settings.stopping.first_check if settings.stops_early else settings.num_iterations
     return Estimate(
         num_rows=source.num_rows,
         num_parameters=dimension,
@@ -110,7 +109,7 @@ def estimate(
         seconds_starting=_OTHER_PROGRAMS[settings.is_guided] * compiling + _OTHER_SECONDS,
         seconds_of_passes=a_row * source.num_rows,
         seconds_an_iteration=iteration,
-        iterations=(FIRST_CHECK, LONGEST) if is_auto else (settings.num_iterations,) * 2,
+        iterations=(fewest, settings.num_iterations),
     )
 
 

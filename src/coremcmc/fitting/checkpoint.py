@@ -108,7 +108,7 @@ def check_same_problem(
         if saved[key] != current[key]:
             different.append(f"{key}: {saved[key]} there, {current[key]} here")
     for key, value in current["settings"].items():
-        there = saved["settings"].get(key)
+        there = saved["settings"].get(key, value)  # older versions had fewer
         if key != "num_iterations" and there != value:
             different.append(f"{key}: {there} there, {value} here")
     if not different and not np.array_equal(saved_rows, rows):

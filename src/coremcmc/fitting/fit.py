@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from coremcmc.algorithm.start import Start
+from coremcmc.algorithm.stopping import Stopping
 from coremcmc.base import DataSource, Model, Position
 from coremcmc.data import as_data_source
 from coremcmc.files import check_writable
@@ -17,7 +18,14 @@ from coremcmc.fitting.growing import grow
 from coremcmc.fitting.progress import PassBar
 from coremcmc.fitting.result import Fit
 from coremcmc.fitting.run import Run, save_or_warn
-from coremcmc.fitting.settings import Settings, check_seed, is_informed, resolve, wants_estimate
+from coremcmc.fitting.settings import (
+    Pacing,
+    Settings,
+    check_seed,
+    is_informed,
+    resolve,
+    wants_estimate,
+)
 from coremcmc.guide.guide import consult
 from coremcmc.identity import has_changed
 from coremcmc.posterior.mode import Laplace, NoModeError
@@ -48,6 +56,8 @@ def fit(
     control_variate: bool | None = None,
     num_draws: int | None = None,
     certificate: bool | str | None = None,
+    stopping: Stopping | None = None,
+    pacing: Pacing | None = None,
     checkpoint: str | os.PathLike | None = None,
     checkpoint_every: float | int = 30.0,
     resume: bool = False,
@@ -78,17 +88,22 @@ def fit(
     num_chains
         K, at least 2.
     subsample_size
-        S, rows drawn afresh at every iteration to estimate the gradient; M by default.
+        S, rows drawn afresh at every iteration to estimate the gradient: 200, and M in the
+        paper's preset.
     kernel
-        Name of a Markov kernel, or one; the model's own by default.
+        Name of a Markov kernel, or one: ``"whitened_hmc"``; in the paper's preset, and where a
+        model has no gradient, the model's own.
     optimizer
         Name of an optimizer, or any optax transformation.
     hot_start
         ``True``, ``False``, or settings of the hot-start test.
     selection
-        ``"uniform"``, ``Stratified(column)``, or an array of row indices.
+        ``"informed"`` (half uniform, half in proportion to how much a row's log-likelihood varies
+        over the posterior; the default), ``"uniform"`` (the paper's), ``Stratified(column)``, or
+        an array of row indices.
     initial_weights
-        ``"uniform"`` (N/M each), ``"selection"`` (stratum size over stratum count) or an array.
+        ``"least_squares"`` (fitted near the mode; the default), ``"uniform"`` (N/M each; the
+        paper's), ``"selection"`` (stratum size over stratum count) or an array.
     initial_positions
         Where the chains start: a position whose leaves have a leading axis of length K.
     returned_weights
@@ -109,6 +124,10 @@ def fit(
         judges without a pass, from some of the rows and the control variate, and tells the noise
         of that (where no mode is found there is none, and a pass is made); so does ``True`` where
         there are more than 200 million rows.
+    stopping
+        Settings of ``num_iterations="auto"``: when it looks at itself, what it calls settled.
+    pacing
+        Settings of the pieces that a run is cut into; no result depends on them.
     checkpoint
         File to save to every ``checkpoint_every`` seconds and at the end. A fit in itself: see
         :meth:`coremcmc.Fit.load`.
@@ -147,6 +166,8 @@ def fit(
         "control_variate": control_variate,
         "num_draws": num_draws,
         "certificate": certificate,
+        "stopping": stopping,
+        "pacing": pacing,
     }
     if isinstance(coreset_size, str):
         return _grow(

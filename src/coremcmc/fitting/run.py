@@ -15,7 +15,7 @@ import numpy as np
 from coremcmc.algorithm.loop import LoopState, Records, run_piece
 from coremcmc.algorithm.start import Start, begin
 from coremcmc.algorithm.step import FAILURES, CoresetMCMC
-from coremcmc.algorithm.stopping import Settled, check_iterations, settled
+from coremcmc.algorithm.stopping import Settled
 from coremcmc.base import DataSource, Feed, Model, named_leaves
 from coremcmc.coreset import Coreset
 from coremcmc.fitting.checkpoint import (
@@ -35,12 +35,7 @@ from coremcmc.pytrees import named_draws, pack_tree, unflatten, unpack_tree
 
 __all__ = ["FitError", "Run", "save_or_warn"]
 
-_CAPACITY = 256  # records that one piece of the loop can hold,
-_CAPACITY_NUMBERS = 1 << 22  # or fewer, where positions are large
-_LARGE_DATA = 100_000_000  # bytes
-_FIRST_BUDGET = 32  # iterations of the first piece
 _WARMUP = 200  # steps of the kernel before draws at fixed weights are kept
-_PIECE_SECONDS = 0.5  # how long a piece should take: the latency of Ctrl-C and of the bar
 
 
 class FitError(RuntimeError):
@@ -157,11 +152,11 @@ class Run:
     def train(self, path: Path | None, every: float | int, progress: bool | None) -> None:
         """Run to the end, to Ctrl-C, or to a failure."""
         total = self.settings.num_iterations
-        checks = check_iterations(total)
+        checks = self.settings.stopping.checks(total)
         self._compile_before_large_data()
         feed = self.data.feed()
         saved_at = time.monotonic()
-        budget = _FIRST_BUDGET
+        budget = self.settings.pacing.first
         with interrupts() as interrupt, ProgressBar(total, self.iteration, progress) as bar:
             while self.iteration < total and not interrupt.requested:
                 if self.iteration in checks:
@@ -188,16 +183,17 @@ class Run:
     def _has_settled(self) -> bool:
         """Whether more iterations would change little, judged at a fixed iteration."""
         records = _concatenate(self.records, self.state)
-        return settled(records.residual_variance, records.positions).is_done
+        return self.settings.stopping.settled(records.residual_variance, records.positions).is_done
 
     def _arguments(self, feed: Feed, budget: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of the compiled loop."""
         stop = jnp.asarray(self.settings.num_iterations)
+        pacing = self.settings.pacing
         numbers = self.settings.num_chains * self.state.position_sum.size
         options = {
             "subsample_size": self.settings.subsample_size,
             "thin": self.settings.thin,
-            "capacity": max(1, min(_CAPACITY, _CAPACITY_NUMBERS // numbers)),
+            "capacity": max(1, min(pacing.records, pacing.numbers // numbers)),
         }
         arguments = (self.algorithm, self.key, self.state, self.rows, feed, stop)
         return (*arguments, jnp.asarray(budget), self.control), options
@@ -209,7 +205,7 @@ class Run:
         """
         feed = self.data.abstract_feed()
         size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(feed))
-        if size > _LARGE_DATA:
+        if size > self.settings.pacing.large_data:
             arguments, options = self._arguments(feed, 1)
             run_piece.lower(*arguments, **options).compile()
             with contextlib.suppress(OSError, AttributeError, TypeError):  # where there is glibc
@@ -230,7 +226,7 @@ class Run:
             self.records.append(jax.tree.map(lambda x: np.asarray(x)[kept].copy(), buffer))
             self.draws.append({name: x[kept].copy() for name, x in named.items()})
         done, spent = self.iteration - first, time.monotonic() - began
-        fitting = done * _PIECE_SECONDS / max(spent, 1e-6)
+        fitting = done * self.settings.pacing.seconds / max(spent, 1e-6)
         return int(np.clip(fitting, 1, 4 * budget)), float(gradient_norm)
 
     def _reason(self, found: Settled) -> str:
@@ -302,7 +298,7 @@ class Run:
         averaged = self.iteration - int(average.older_start)
         mean = average.older_sum / averaged if averaged else last
         records = _concatenate(self.records, state)
-        found = settled(records.residual_variance, records.positions)
+        found = self.settings.stopping.settled(records.residual_variance, records.positions)
         use_average = self.settings.returned_weights == "average"
         if self.settings.returned_weights == "auto":
             use_average = found.is_flat

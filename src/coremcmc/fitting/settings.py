@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from coremcmc.algorithm.hot_start import HotStart
-from coremcmc.algorithm.stopping import LONGEST
+from coremcmc.algorithm.stopping import Stopping
 from coremcmc.base import DataSource, Kernel, Model
 from coremcmc.identity import describe
 from coremcmc.kernels import KERNELS
@@ -17,6 +17,7 @@ from coremcmc.optimizers import OPTIMIZERS
 
 __all__ = [
     "PRESETS",
+    "Pacing",
     "Settings",
     "check_seed",
     "is_informed",
@@ -26,6 +27,29 @@ __all__ = [
 
 _MAX_RECORDS = 2000
 _DEAR_ROWS = 200_000_000  # a pass over more than so many is too dear for a certificate
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """How a run is cut into pieces of the compiled loop, which no result depends on.
+
+    Parameters
+    ----------
+    seconds
+        How long a piece should take: the latency of Ctrl-C and of the progress bar.
+    first
+        Iterations of the first piece.
+    records, numbers
+        Records that one piece can hold, or fewer, where they hold more numbers than that.
+    large_data
+        Bytes of data from which the loop is compiled before they are copied to the device.
+    """
+
+    seconds: float = 0.5
+    first: int = 32
+    records: int = 256
+    numbers: int = 1 << 22
+    large_data: int = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -51,6 +75,8 @@ class Settings:
     stops_early: bool = False
     num_draws: int = 0
     certificate: bool | str = False
+    stopping: Stopping = Stopping()
+    pacing: Pacing = Pacing()
 
     @property
     def is_guided(self) -> bool:
@@ -81,7 +107,8 @@ class Settings:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for files and messages."""
-        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        names = [field.name for field in dataclasses.fields(self) if field.name != "pacing"]
+        plain = {name: getattr(self, name) for name in names}
         simple = (int, float, str, type(None))
         return {k: v if isinstance(v, simple) else describe(v) for k, v in plain.items()}
 
@@ -153,6 +180,9 @@ def resolve(
         options["hot_start"] = (settings.hot_start or HotStart()) if hot_start else None
     elif hot_start is not None and not isinstance(hot_start, HotStart):
         raise ValueError(f"hot_start must be True, False or a HotStart, not {hot_start!r}.")
+    for name, kind in (("stopping", Stopping), ("pacing", Pacing)):
+        if not isinstance(options.get(name, kind()), kind):
+            raise ValueError(f"{name} must be a {kind.__name__}, not {options[name]!r}.")
     settings = dataclasses.replace(settings, **options)
 
     num_rows = data.num_rows
@@ -163,7 +193,7 @@ def resolve(
     if "subsample_size" not in options:
         subsample_size = min(subsample_size, num_rows)
     stops_early = _is(settings.num_iterations, "auto")
-    num_iterations = LONGEST if stops_early else settings.num_iterations
+    num_iterations = settings.stopping.longest if stops_early else settings.num_iterations
     num_iterations = _count("num_iterations", num_iterations, 1, 2**53)
     thin = settings.thin
     if thin is None:
