@@ -314,7 +314,7 @@ class Fit:
 
         if data is None:
             return to_arviz(self)
-        from coremcmc.report.loo_rows import log_likelihoods
+        from coremcmc.report.arviz import log_likelihoods
 
         return to_arviz(self, log_likelihoods(self, data, num_loo_rows, model, seed))
 

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from coremcmc.report.coreset import effective_rows
+from coremcmc.report.coreset import effective_rows, heaviest_rows
 from coremcmc.report.facts import facts_of
 from coremcmc.report.formatting import count, decimals_for, duration, fixed, number, percent
-from coremcmc.report.heaviest import heaviest_rows
 from coremcmc.report.parameters import parameters_of
-from coremcmc.report.remarks import remarks_of
-from coremcmc.report.verdict import headline_of
+from coremcmc.report.verdict import headline_of, remarks_of
 
 __all__ = ["coreset_html", "fit_html"]
 

@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 
 from coremcmc.report.chains import slowest_chains
-from coremcmc.report.coreset import weight_facts, weight_figures
-from coremcmc.report.facts import cost_of, facts_of
+from coremcmc.report.coreset import (
+    check_coreset_table,
+    heaviest_rows,
+    weight_facts,
+    weight_figures,
+)
+from coremcmc.report.facts import call_of, configuration_of, cost_of, facts_of
 from coremcmc.report.formatting import MISSING, count, decimals_for, fixed, number
-from coremcmc.report.heaviest import check_coreset_table, heaviest_rows
-from coremcmc.report.intervals import agreement, forest, is_doubtful
+from coremcmc.report.intervals import agreement, forest
 from coremcmc.report.marginals import marginals
 from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter, parameters_of, telling
-from coremcmc.report.remarks import remarks_of
-from coremcmc.report.reproduction import call_of, configuration_of
 from coremcmc.report.training import training_figures
-from coremcmc.report.verdict import headline_of, key_numbers
+from coremcmc.report.verdict import headline_of, is_doubtful, key_numbers, remarks_of
 
 __all__ = ["render_page"]
 

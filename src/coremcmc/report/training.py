@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from coremcmc.report.chains import draw_chains, orange_chain
-from coremcmc.report.figure import Figure
 from coremcmc.report.formatting import count, number, shorten
-from coremcmc.report.svg import Chart, finite_range, thinned
+from coremcmc.report.svg import Chart, Figure, finite_range, thinned
 
 __all__ = ["training_figures"]
 

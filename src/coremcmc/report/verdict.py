@@ -1,4 +1,4 @@
-"""The verdict in words, and the few numbers that a reader in a hurry wants."""
+"""The verdict in words, the numbers for a reader in a hurry, and what to be warned of."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from coremcmc.report.coreset import effective_rows
-from coremcmc.report.formatting import MISSING, count, duration, number, percent, sentence
-from coremcmc.report.intervals import is_doubtful
-from coremcmc.report.parameters import Parameter
+from coremcmc.report.formatting import (
+    MISSING,
+    count,
+    duration,
+    number,
+    percent,
+    sentence,
+    shorten,
+)
+from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter
+from coremcmc.report.summary import warnings_of
 
-__all__ = ["Headline", "headline_of", "key_numbers"]
+__all__ = ["Headline", "headline_of", "is_doubtful", "key_numbers", "remarks_of"]
 
 _TO_DO = {
     "good": "Use the draws as they are.",
@@ -106,3 +114,98 @@ def _certificate_numbers(certificate: Any) -> list[tuple[str, str, str]]:
     what += f"; {number(noise, 2)} of it noise of its estimate" if noise else ""
     residual = ("Residual variance", number(certificate.residual_variance, 2), what)
     return [means, sds, residual]
+
+
+def is_doubtful(certificate: Any) -> bool:
+    """Whether the corrected values are not to be relied on."""
+    return certificate.pareto_k > 0.7 and certificate.residual_variance > 0.01
+
+
+def remarks_of(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
+    """Return sentences; the most serious come first."""
+    found = []
+    if fit.verdict is not None and fit.verdict.verdict != "good":
+        reasons = " ".join(sentence(text) for text in fit.verdict.reasons)
+        found.append(f"The certificate says {fit.verdict.verdict}. {reasons}")
+    # What they say of the certificate is said above, with its reasons.
+    others = [text for text in warnings_of(fit) if not text.startswith("the certificate")]
+    found += [sentence(text) for text in others]
+    if fit.stopped == "failed":
+        found.append(
+            "The run failed, and this is its last good state. The error that it raised says why; "
+            "mostly the model's log density is not finite somewhere."
+        )
+    if fit.stopped == "finished" and fit.config["settings"].get("stops_early"):
+        found.append(
+            f"The run had not settled after {count(fit.iteration)} iterations, the most that "
+            "num_iterations='auto' allows. Raise coreset_size, or give a larger num_iterations."
+        )
+    if fit.stopped == "running":
+        found.append("This is a checkpoint of a run that has not ended. Resume it: resume=True.")
+    found += _about_draws(fit, parameters)
+    if fit.verdict is not None and is_doubtful(fit.verdict):
+        found.append(
+            f"Pareto k is {number(fit.verdict.pareto_k)}, above 0.7: the corrected values are not "
+            "to be relied on. A larger coreset_size brings it down."
+        )
+    broken = [name for name, values in fit.traces.items() if _has_nan(values)]
+    if broken:
+        found.append(
+            f"These traces hold values that are not numbers: {', '.join(map(str, broken))}. Check "
+            "the model's log density, and columns of very different sizes in the data."
+        )
+    return found
+
+
+def _about_draws(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
+    if not parameters:
+        return [
+            "There are no draws: the run ended before its first record. Run it longer, or record "
+            "more often (thin=1)."
+        ]
+    found = []
+    if not fit.sampled:
+        found.append(
+            "The draws were made while the weights moved, so their spread includes that of the "
+            "weights and is too wide. fit.sample(1_000) draws at the final weights."
+        )
+    if any(_has_nan(p.draws) for p in parameters):
+        found.append(
+            "Some draws are not numbers. Check the model: its log density or constrain_fn is not "
+            "finite where a chain went."
+        )
+    mixing = [p for p in parameters if p.rhat > MOST_RHAT]
+    few = [p for p in parameters if p.ess < FEWEST_ESS]
+    if mixing:
+        worst = max(mixing, key=lambda p: p.rhat)
+        found.append(
+            f"R-hat is above {MOST_RHAT} for {_some(mixing, parameters)}; {_name(worst)} has "
+            f"{worst.rhat:.3f}. The chains do not agree yet: draw more, fit.sample(4_000)."
+        )
+    if few:
+        worst = min(few, key=lambda p: p.ess)
+        found.append(
+            f"The effective sample size is below {FEWEST_ESS} for {_some(few, parameters)}; "
+            f"{_name(worst)} has {count(worst.ess)}. Interval ends are noisy: draw more, "
+            "fit.sample(4_000)."
+        )
+    diverging = int(np.sum(getattr(fit, "sample_stats", {}).get("diverging", 0)))
+    if diverging:
+        found.append(
+            f"{count(diverging)} draws diverged: the posterior has corners that the sampler does "
+            "not get into. A parametrisation with fewer of them helps."
+        )
+    return found
+
+
+def _some(chosen: Sequence[Parameter], of: Sequence[Parameter]) -> str:
+    return f"{len(chosen)} of {len(of)} parameters"
+
+
+def _name(parameter: Parameter) -> str:
+    return shorten(parameter.name, 40)
+
+
+def _has_nan(values: Any) -> bool:
+    values = np.asarray(values)
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
