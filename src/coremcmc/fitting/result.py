@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -324,11 +324,12 @@ class Fit:
 
         return summarize(self)
 
-    def plot(self, path: str | Path) -> Path:
-        """Draw training and posterior in one picture; the file's suffix chooses its kind."""
-        from coremcmc.report.plotting import plot_fit
-
-        return plot_fit(self, Path(path))
+    def plot(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise, as this is gone: see :meth:`report`, and ArviZ for :meth:`to_arviz`."""
+        raise AttributeError(
+            "Fit.plot is gone. fit.report('report.html') draws what it drew, and more; for a "
+            "picture of one's own, arviz.plot_trace(fit.to_arviz()) and ArviZ's other plots."
+        )
 
     def __repr__(self) -> str:
         return f"Fit({self.coreset!r}, {self.iteration:,} iterations, {self.stopped})"
