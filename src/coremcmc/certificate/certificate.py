@@ -27,7 +27,7 @@ from coremcmc.posterior.derivatives import SumOfLogLikelihoods, prepared
 from coremcmc.posterior.target import Target
 from coremcmc.pytrees import unflatten
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "certify", "reweighted"]
 
 _NUM_DRAWS, _FEWEST_DRAWS = 400, 100
 _EVALUATIONS = 1e8  # of a row's log-likelihood, as many as a pass should take
@@ -75,6 +75,10 @@ class Certificate:
         residual variance contains it, so that the verdict errs on the safe side.
     effective_draws
         The smallest effective number of the draws over the coordinates that mix worst.
+    importance
+        Weights of ``num_draws`` draws, evenly spaced over all, that make of them draws of the full
+        posterior; they sum to one. None in a file of an older version. :func:`reweighted` corrects
+        any function of θ by them.
     """
 
     verdict: str
@@ -91,6 +95,7 @@ class Certificate:
     num_draws: int = 0
     noise_variance: float = 0.0
     effective_draws: float = float("inf")
+    importance: np.ndarray | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for a file."""
@@ -101,8 +106,8 @@ class Certificate:
         """Rebuild from what :meth:`to_dict` returned."""
         arrays = ("mean", "sd", "corrected_mean", "corrected_sd", "laplace_mean", "laplace_sd")
         found: dict[str, Any] = dict(values)
-        for name in arrays:
-            found[name] = None if values[name] is None else np.array(values[name])
+        for name in (*arrays, "importance"):
+            found[name] = None if values.get(name) is None else np.array(values[name])
         return cls(**found)
 
     @property
@@ -176,7 +181,7 @@ def certify(
     """
     flat = positions.reshape(-1, positions.shape[-1])
     num_draws = int(np.clip(_EVALUATIONS / data.num_rows, _FEWEST_DRAWS, _NUM_DRAWS))
-    chosen = flat[np.linspace(0, len(flat) - 1, min(num_draws, len(flat))).astype(int)]
+    chosen = flat[_evenly_spaced(len(flat), min(num_draws, len(flat)))]
     draws = unflatten(chosen, like)
     if control is None:
         totals = full_pass(data, SumOfLogLikelihoods(model), draws, progress=progress)
@@ -190,25 +195,17 @@ def certify(
     log_weights, pareto_k = pareto_smooth(log_ratio)
     importance = np.exp(log_weights - log_weights.max())
     importance /= importance.sum()
-    mean, sd = flat.mean(axis=0), flat.std(axis=0, ddof=1)
-    # Corrections are differences within the same draws, so that their noise is not counted.
-    own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
-    weighted_mean = importance @ chosen
-    weighted_sd = np.sqrt(importance @ np.square(chosen - weighted_mean))
     if importance.max() > _MOST_OF_ALL:  # one draw has all the weight, and corrects nothing
         pareto_k = float("inf")
-    # A coordinate that never varies, an indicator that is always one, is left as it is.
-    varies = (own_sd > 0) & (weighted_sd > 0)
-    corrected_mean = np.where(varies, mean + (weighted_mean - own_mean), mean)
-    corrected_sd = np.where(varies, sd * weighted_sd / np.where(varies, own_sd, 1.0), sd)
+    corrected_mean, corrected_sd = reweighted(flat, importance)
     found = Certificate(
         "",
         [],
         float(np.var(log_ratio, ddof=1)),
         float(pareto_k),
         names,
-        mean,
-        sd,
+        flat.mean(axis=0),
+        flat.std(axis=0, ddof=1),
         corrected_mean,
         corrected_sd,
         None if laplace is None else laplace.mean,
@@ -216,6 +213,7 @@ def certify(
         len(chosen),
         noise_variance,
         effective_draws(positions),
+        importance,
     )
     if positions.shape[1] > 1 and positions.shape[0] > 3:
         disagreement = split_rhat(positions)
@@ -229,6 +227,32 @@ def certify(
     other_mode = unvisited_mode(model, stored_rows, weights, flat)
     verdict, reasons = _judge(found, other_mode)
     return dataclasses.replace(found, verdict=verdict, reasons=reasons)
+
+
+def reweighted(values: np.ndarray, importance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sd of the columns of all draws, corrected by the weights of some of them.
+
+    Parameters
+    ----------
+    values
+        Any functions of θ at the draws that were judged: draws × functions.
+    importance
+        Weights of draws that are evenly spaced over these; they sum to one.
+    """
+    chosen = values[_evenly_spaced(len(values), len(importance))]
+    mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
+    # Corrections are differences within the same draws, so that their noise is not counted.
+    own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
+    weighted_mean = importance @ chosen
+    weighted_sd = np.sqrt(importance @ np.square(chosen - weighted_mean))
+    # What never varies, an indicator that is always one, is left as it is.
+    varies = (own_sd > 0) & (weighted_sd > 0)
+    corrected_mean = np.where(varies, mean + (weighted_mean - own_mean), mean)
+    return corrected_mean, np.where(varies, sd * weighted_sd / np.where(varies, own_sd, 1.0), sd)
+
+
+def _evenly_spaced(total: int, num: int) -> np.ndarray:
+    return np.linspace(0, total - 1, num).astype(int)
 
 
 def _estimated(

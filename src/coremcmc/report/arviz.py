@@ -14,6 +14,7 @@ from coremcmc.base import Model, Position, Rows
 from coremcmc.data import as_data_source
 from coremcmc.fitting.result import Fit
 from coremcmc.pytrees import unflatten
+from coremcmc.report.parameters import position_draws
 
 __all__ = ["log_likelihoods", "to_arviz"]
 
@@ -104,7 +105,7 @@ def log_likelihoods(fit: Fit, data: Any, size: int, model: Model | None, seed: i
     rng = np.random.default_rng([seed, 5])
     size = min(size, source.num_rows)
     chosen = np.sort(rng.choice(source.num_rows, size, replace=False))
-    draws = fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
+    draws = position_draws(fit)
     with jax.enable_x64(True):
         rows = source.take(chosen)
         prepared = jax.eval_shape(model.prepare_rows, rows)

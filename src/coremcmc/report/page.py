@@ -17,7 +17,14 @@ from coremcmc.report.facts import call_of, configuration_of, cost_of, facts_of
 from coremcmc.report.formatting import MISSING, count, decimals_for, fixed, number
 from coremcmc.report.intervals import agreement, forest
 from coremcmc.report.marginals import marginals
-from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter, parameters_of, telling
+from coremcmc.report.parameters import (
+    FEWEST_ESS,
+    MOST_RHAT,
+    Parameter,
+    beside_the_full_posterior,
+    parameters_of,
+    telling,
+)
 from coremcmc.report.training import training_figures
 from coremcmc.report.verdict import headline_of, is_doubtful, key_numbers, remarks_of
 
@@ -55,7 +62,8 @@ def render_page(
 def _sections(
     fit: Any, title: str | None, coreset_table: Any, extra: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    parameters, total = parameters_of(fit, _num_in_table(fit), is_telling=True)
+    found, total = parameters_of(fit, _num_in_table(fit), is_telling=True)
+    parameters = beside_the_full_posterior(fit, found)
     chosen = telling(parameters, _MOST_IN_FIGURES)
     beside = [forest(chosen), agreement(chosen, fit.verdict), slowest_chains(parameters)]
     certificate = fit.verdict
