@@ -7,6 +7,7 @@ import re
 import warnings
 import zipfile
 
+import jinja2
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from coremcmc.report import render, write_report
 from coremcmc.report.formatting import duration, fixed, number, shorten, tick_labels
 from coremcmc.report.intervals import by_size
 from coremcmc.report.marginals import density
+from coremcmc.report.page import SECTIONS, Section
 from coremcmc.report.parameters import (
     beside_the_full_posterior,
     on_their_scale,
@@ -33,8 +35,8 @@ from tests.report.report_fits import (
     make_fit,
 )
 
-SECTIONS = ["verdict", "run", "posterior", "coreset", "training", "cost", "warnings"]
-SECTIONS += ["reproduction"]
+SECTION_IDS = ["verdict", "run", "posterior", "coreset", "training", "cost", "warnings"]
+SECTION_IDS += ["reproduction"]
 LIMIT = 3_000_000
 
 
@@ -64,7 +66,7 @@ def page(fit):
 def test_sections_come_in_order_and_ids_are_unique(page):
     ids = page.ids()
     assert len(ids) == len(set(ids))
-    assert [name for name in ids if name in SECTIONS] == SECTIONS
+    assert [name for name in ids if name in SECTION_IDS] == SECTION_IDS
     assert {link for link in page.links if link.startswith("#")} <= {f"#{name}" for name in ids}
 
 
@@ -101,6 +103,29 @@ def test_colours_follow_the_reader_and_paper_is_white(page):
     drawn = "".join(re.findall(r'<svg class="chart".*?</svg></svg>|<svg class="chart".*?</svg>', page.source))  # fmt: skip  # noqa: E501
     assert len(drawn) > 1_000
     assert "#" not in re.sub(r'aria-label="[^"]*"', "", drawn)  # no colour is fixed in a drawing
+
+
+def test_a_section_is_a_function_and_its_line_in_the_list(fit, page):
+    def content(of):
+        return {
+            "note": "Written <small>.",
+            "numbers": [("Rows", str(len(of.fit.coreset)), "of the coreset")],
+            "facts": [("Parameters", str(of.num_parameters))],
+        }
+
+    lines = list(SECTIONS)
+    lines.insert(1, Section("verse", "A verse", content))
+    shown = page_of(fit, sections=lines)
+    assert shown.ids().index("run") < shown.ids().index("verse") < shown.ids().index("posterior")
+    assert shown.links.index("#verse") == shown.links.index("#run") + 1
+    for expected in ("A verse", "Written <small>.", "Rows20of the coreset", "Parameters4"):
+        assert expected in shown.text
+        assert expected not in page.text
+    shorter = page_of(fit, sections=SECTIONS[:1])
+    assert [name for name in shorter.ids() if name in SECTION_IDS] == ["verdict", "run"]
+    misspelt = Section("verse", "A verse", lambda of: {"notes": "lost"})
+    with pytest.raises(jinja2.UndefinedError, match="notes"):
+        render(fit, sections=[misspelt])
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -340,7 +365,7 @@ def test_a_run_without_records():
     assert "no traces to draw" in page.text
     assert "Not judged" in page.text
     assert "not passed yet" in page.text
-    assert [name for name in page.ids() if name in SECTIONS] == SECTIONS
+    assert [name for name in page.ids() if name in SECTION_IDS] == SECTION_IDS
 
 
 @pytest.mark.parametrize("records", [1, 2, 3])
@@ -415,7 +440,7 @@ def test_names_cannot_break_out():
         extra={NASTY: f"</dd>{QUOTED}"},
     )
     assert page.count("script") == page.count("img") == 0
-    assert [name for name in page.ids() if name in SECTIONS] == SECTIONS
+    assert [name for name in page.ids() if name in SECTION_IDS] == SECTION_IDS
     _, rows = page.table("R-hat")
     assert [row[0] for row in rows] == [f"{NASTY}[0]", f"{NASTY}[1]", QUOTED, list(names)[2]]
     header, rows = page.table("share")

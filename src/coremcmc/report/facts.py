@@ -7,7 +7,7 @@ from typing import Any
 
 from coremcmc.report.formatting import cell, count, duration, number
 
-__all__ = ["STOPPED", "call_of", "configuration_of", "cost_of", "facts_of"]
+__all__ = ["STOPPED", "cost_of", "facts_of", "hot_start_of", "reproduction"]
 
 STOPPED = {
     "finished": "all iterations done",
@@ -37,7 +37,7 @@ def facts_of(fit: Any, extra: Mapping[str, Any] | None) -> Facts:
             else f"{count(fit.iteration)} of {count(settings['num_iterations'])}",
         ),
         ("Ended", _ended(fit)),
-        ("Hot start", _hot_start(fit)),
+        ("Hot start", hot_start_of(fit)),
         (
             "Markov chains",
             f"{settings['num_chains']} while training, moved by "
@@ -83,7 +83,8 @@ def _plain(value: Any) -> str:
     return str(value).strip("'")
 
 
-def _hot_start(fit: Any) -> str:
+def hot_start_of(fit: Any) -> str:
+    """Say how the hot start went."""
     if fit.config["settings"]["hot_start"] is None:
         return "off"
     passed_at = fit.hot_start["passed_at"]
@@ -125,7 +126,19 @@ def cost_of(fit: Any) -> list[tuple[str, str, str]]:
     ]
 
 
-def call_of(fit: Any) -> str:
+def reproduction(fit: Any) -> dict[str, Any]:
+    """All that it takes to run the same fit again, as text to copy."""
+    return {
+        "note": "The same call, with the same data and versions on the same kind of device, gives "
+        "the same numbers. One click selects a block.",
+        "blocks": [
+            ("The call", _call(fit)),
+            ("The configuration, all settings and versions", _configuration(fit)),
+        ],
+    }
+
+
+def _call(fit: Any) -> str:
     """Return the call as Python, with what the model and the data were."""
     config, settings = fit.config, fit.config["settings"]
     versions = config.get("versions", {})
@@ -147,7 +160,7 @@ def call_of(fit: Any) -> str:
     return "\n".join(lines)
 
 
-def configuration_of(fit: Any) -> str:
+def _configuration(fit: Any) -> str:
     """Return settings, versions, model and data as JSON."""
     ended = {"iteration": fit.iteration, "stopped": fit.stopped}
     return json.dumps({**fit.config, **ended}, indent=2, ensure_ascii=False, default=str)

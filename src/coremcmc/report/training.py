@@ -9,12 +9,25 @@ from coremcmc.report.chains import draw_chains, orange_chain
 from coremcmc.report.formatting import count, number, shorten
 from coremcmc.report.svg import Chart, Figure, finite_range, thinned
 
-__all__ = ["training_figures"]
+__all__ = ["training"]
 
 _MOST_MEANS = 24
 
 
-def training_figures(fit: Any) -> list[Figure]:
+def training(fit: Any) -> dict[str, Any]:
+    """Return the figures, and what they have in common."""
+    figures = _figures(fit)
+    if not figures:
+        text = "The run ended before two records were made, so there are no traces to draw."
+        return {"text": text}
+    note = (
+        "What happened while the weights were trained. The dotted vertical line is the iteration "
+        "at which the hot start passed and the weights began to move."
+    )
+    return {"note": note, "figures": figures}
+
+
+def _figures(fit: Any) -> list[Figure]:
     """Draw what the traces hold; nothing for what they do not."""
     if len(fit.traces.get("iteration", ())) < 2:
         return []

@@ -20,7 +20,7 @@ from coremcmc.report.formatting import (
 from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter
 from coremcmc.report.summary import warnings_of
 
-__all__ = ["Headline", "headline_of", "is_doubtful", "key_numbers", "remarks_of"]
+__all__ = ["Headline", "headline_of", "is_doubtful", "key_numbers", "remarks_of", "warning_list"]
 
 _TO_DO = {
     "good": "Use the draws as they are.",
@@ -155,6 +155,12 @@ def remarks_of(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
             "the model's log density, and columns of very different sizes in the data."
         )
     return found
+
+
+def warning_list(remarks: Sequence[str]) -> dict[str, Any]:
+    """Return what the section shows: the remarks, or that there are none."""
+    none = "None: the run ended as it should, the chains agree, and the certificate finds nothing "
+    return {"remarks": remarks} if remarks else {"text": f"{none}wrong."}
 
 
 def _about_draws(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
