@@ -33,7 +33,7 @@ def _from_dict(groups: dict[str, dict[str, np.ndarray]]) -> Any:
     return arviz.from_dict(**groups)
 
 
-def to_arviz(fit: Any, log_likelihood: np.ndarray | None = None) -> Any:
+def to_arviz(fit: Fit, log_likelihood: np.ndarray | None = None) -> Any:
     """Posterior draws with sample stats, the coreset in its own group, and attributes."""
     posterior = fit.posterior
     kept = next(iter(posterior.values())).shape[1] if posterior else 0

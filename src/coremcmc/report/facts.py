@@ -3,9 +3,12 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coremcmc.report.formatting import cell, count, duration, number
+
+if TYPE_CHECKING:
+    from coremcmc.fitting.result import Fit
 
 __all__ = ["STOPPED", "cost_of", "facts_of", "hot_start_of", "reproduction"]
 
@@ -20,7 +23,7 @@ STOPPED = {
 Facts = list[tuple[str, str]]
 
 
-def facts_of(fit: Any, extra: Mapping[str, Any] | None) -> Facts:
+def facts_of(fit: "Fit", extra: Mapping[str, Any] | None) -> Facts:
     """Return names and values, the user's own first."""
     config, settings = fit.config, fit.config["settings"]
     facts = [(str(name), cell(value, 300)) for name, value in (extra or {}).items()]
@@ -74,16 +77,16 @@ def _columns(data: Any) -> str:
     return ", ".join(parts)
 
 
-def _ended(fit: Any) -> str:
+def _ended(fit: "Fit") -> str:
     """Say why the run ended, with the numbers that decided it where they are known."""
-    return getattr(fit, "stop_reason", "") or STOPPED.get(fit.stopped, str(fit.stopped))
+    return fit.stop_reason or STOPPED.get(fit.stopped, str(fit.stopped))
 
 
 def _plain(value: Any) -> str:
     return str(value).strip("'")
 
 
-def hot_start_of(fit: Any) -> str:
+def hot_start_of(fit: "Fit") -> str:
     """Say how the hot start went."""
     if fit.config["settings"]["hot_start"] is None:
         return "off"
@@ -94,7 +97,7 @@ def hot_start_of(fit: Any) -> str:
     return text + " (forced by its cap)" if fit.hot_start["is_forced"] else text
 
 
-def _draws(fit: Any) -> str:
+def _draws(fit: "Fit") -> str:
     posterior = fit.posterior
     if not posterior:
         return "none"
@@ -103,11 +106,10 @@ def _draws(fit: Any) -> str:
     return f"{chains} chains × {count(draws)}, {how}"
 
 
-def cost_of(fit: Any) -> list[tuple[str, str, str]]:
+def cost_of(fit: "Fit") -> list[tuple[str, str, str]]:
     """Return name, number and explanation of what the training took."""
-    evaluations = fit.traces.get("num_evaluations", ())
-    done = int(evaluations[-1]) if len(evaluations) else 0
-    recorded = int(fit.traces["iteration"][-1]) if len(evaluations) else 0
+    evaluations, iteration = fit.traces["num_evaluations"], fit.traces["iteration"]
+    done, recorded = (int(x[-1]) if len(x) else 0 for x in (evaluations, iteration))
     subsampled = fit.iteration * int(fit.config["settings"]["subsample_size"])
     return [
         ("Time", duration(fit.seconds), "wall time in all: passes, training, draws, compiling"),
@@ -126,7 +128,7 @@ def cost_of(fit: Any) -> list[tuple[str, str, str]]:
     ]
 
 
-def reproduction(fit: Any) -> dict[str, Any]:
+def reproduction(fit: "Fit") -> dict[str, Any]:
     """All that it takes to run the same fit again, as text to copy."""
     return {
         "note": "The same call, with the same data and versions on the same kind of device, gives "
@@ -138,7 +140,7 @@ def reproduction(fit: Any) -> dict[str, Any]:
     }
 
 
-def _call(fit: Any) -> str:
+def _call(fit: "Fit") -> str:
     """Return the call as Python, with what the model and the data were."""
     config, settings = fit.config, fit.config["settings"]
     versions = config.get("versions", {})
@@ -160,7 +162,7 @@ def _call(fit: Any) -> str:
     return "\n".join(lines)
 
 
-def _configuration(fit: Any) -> str:
+def _configuration(fit: "Fit") -> str:
     """Return settings, versions, model and data as JSON."""
     ended = {"iteration": fit.iteration, "stopped": fit.stopped}
     return json.dumps({**fit.config, **ended}, indent=2, ensure_ascii=False, default=str)

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from coremcmc.certificate.certificate import Certificate
 from coremcmc.report.formatting import number, shorten
 from coremcmc.report.parameters import Parameter
 from coremcmc.report.svg import Chart, Figure
@@ -90,7 +90,7 @@ def _rows_chart(label: str, limits: tuple[float, float], names: Sequence[str]) -
     return chart
 
 
-def agreement(parameters: Sequence[Parameter], certificate: Any) -> Figure | None:
+def agreement(parameters: Sequence[Parameter], certificate: Certificate | None) -> Figure | None:
     """Draw the corrected and the Laplace posterior in sds of the coreset posterior."""
     if certificate is None:
         return None

@@ -6,7 +6,7 @@ sheet that could touch what else is on the page.
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from coremcmc.report.facts import facts_of
 from coremcmc.report.formatting import count, decimals_for, duration, fixed, number, percent
 from coremcmc.report.parameters import parameters_of
 from coremcmc.report.verdict import headline_of, remarks_of
+
+if TYPE_CHECKING:
+    from coremcmc.fitting.result import Coreset, Fit
 
 __all__ = ["coreset_html", "fit_html"]
 
@@ -25,7 +28,7 @@ _MOST_COLUMNS = 8
 _TONES = {"good": "#2e9e6b", "usable": "#c08000", "poor": "#d9534f", "none": "#808080"}
 
 
-def fit_html(fit: Any) -> str:
+def fit_html(fit: "Fit") -> str:
     """Verdict, posterior table, and what was run behind a fold."""
     with np.errstate(all="ignore"):
         parameters, total = parameters_of(fit, _MOST_PARAMETERS)
@@ -63,7 +66,7 @@ def fit_html(fit: Any) -> str:
     return _block(parts)
 
 
-def coreset_html(coreset: Any) -> str:
+def coreset_html(coreset: "Coreset") -> str:
     """Size, weights, and the heaviest rows behind a fold."""
     weights = np.asarray(coreset.weights, dtype=float)
     size = len(weights)

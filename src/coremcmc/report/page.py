@@ -7,10 +7,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coremcmc.certificate.certificate import Certificate
 from coremcmc.files import check_writable, replacing
 from coremcmc.report.chains import slowest_chains
 from coremcmc.report.coreset import (
@@ -33,6 +34,9 @@ from coremcmc.report.parameters import (
 )
 from coremcmc.report.training import training
 from coremcmc.report.verdict import headline_of, is_doubtful, key_numbers, remarks_of, warning_list
+
+if TYPE_CHECKING:
+    from coremcmc.fitting.result import Fit
 
 __all__ = ["SECTIONS", "Section", "Subject", "render", "write_report"]
 
@@ -59,7 +63,7 @@ class Subject:
         See :func:`write_report`.
     """
 
-    fit: Any
+    fit: "Fit"
     parameters: list[Parameter]
     num_parameters: int
     remarks: list[str]
@@ -89,7 +93,7 @@ class Section:
 
 
 def write_report(
-    fit: Any,
+    fit: "Fit",
     path: str | Path,
     *,
     title: str | None = None,
@@ -126,7 +130,7 @@ def write_report(
 
 
 def render(
-    fit: Any,
+    fit: "Fit",
     *,
     title: str | None = None,
     coreset_table: Any = None,
@@ -172,7 +176,7 @@ def _body(section: Section, subject: Subject) -> str:
     return template.render(**content, content=content)
 
 
-def _num_in_table(fit: Any) -> int:
+def _num_in_table(fit: "Fit") -> int:
     """Return for how many parameters ESS and R-hat are computed in a few seconds."""
     posterior = fit.posterior
     num_draws = int(np.prod(next(iter(posterior.values())).shape[:2])) if posterior else 1
@@ -210,7 +214,7 @@ def _table_row(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def _certificate_rows(certificate: Any) -> list[list[str]]:
+def _certificate_rows(certificate: Certificate | None) -> list[list[str]]:
     """Return what the certificate says of each coordinate, on the chains' own scale."""
     if certificate is None:
         return []

@@ -5,12 +5,15 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from coremcmc.certificate.certificate import Certificate, reweighted
 from coremcmc.diagnostics import convergence, coordinate_names
+
+if TYPE_CHECKING:
+    from coremcmc.fitting.result import Fit
 
 __all__ = [
     "FEWEST_ESS",
@@ -65,7 +68,9 @@ class Parameter:
     laplace_sd: float = math.nan
 
 
-def parameters_of(fit: Any, most: int, *, is_telling: bool = False) -> tuple[list[Parameter], int]:
+def parameters_of(
+    fit: "Fit", most: int, *, is_telling: bool = False
+) -> tuple[list[Parameter], int]:
     """Return some parameters of a fit's posterior, and how many there are in all.
 
     Parameters
@@ -124,7 +129,7 @@ def _columns(parts: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
     return np.concatenate(found, axis=2)
 
 
-def beside_the_full_posterior(fit: Any, parameters: Sequence[Parameter]) -> list[Parameter]:
+def beside_the_full_posterior(fit: "Fit", parameters: Sequence[Parameter]) -> list[Parameter]:
     """Fill in what the certificate says of parameters: corrected and Laplace mean and sd.
 
     The certificate's importance weights correct any function of its draws. Where the fit has other
@@ -151,7 +156,7 @@ def beside_the_full_posterior(fit: Any, parameters: Sequence[Parameter]) -> list
     ]
 
 
-def position_draws(fit: Any) -> np.ndarray:
+def position_draws(fit: "Fit") -> np.ndarray:
     """Return the draws of ``fit.posterior`` as vectors: draws × chains × coordinates."""
     return fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
 

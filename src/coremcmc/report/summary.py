@@ -1,17 +1,20 @@
 """One screen of text about a fit."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coremcmc.report.coreset import effective_rows
 from coremcmc.report.facts import hot_start_of
 from coremcmc.report.parameters import parameters_of
+
+if TYPE_CHECKING:
+    from coremcmc.fitting.result import Fit
 
 __all__ = ["summarize", "warnings_of"]
 
 _MAX_PARAMETERS = 24
 
 
-def summarize(fit: Any) -> str:
+def summarize(fit: "Fit") -> str:
     """What was run, how it went, the posterior, and warnings."""
     settings = fit.config["settings"]
     evaluations = int(fit.traces["num_evaluations"][-1]) if len(fit.positions) else 0
@@ -32,7 +35,7 @@ def summarize(fit: Any) -> str:
     return "\n".join(lines + [f"warning: {text}" for text in warnings_of(fit)])
 
 
-def warnings_of(fit: Any) -> list[str]:
+def warnings_of(fit: "Fit") -> list[str]:
     """What a user should know, each with a remedy."""
     found = []
     if fit.stopped == "interrupted":
@@ -57,7 +60,7 @@ def warnings_of(fit: Any) -> list[str]:
     return found
 
 
-def _table(fit: Any) -> list[str]:
+def _table(fit: "Fit") -> list[str]:
     parameters, total = parameters_of(fit, _MAX_PARAMETERS)
     if not parameters:
         return ["(no draws)"]

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coremcmc.certificate.certificate import Certificate
 from coremcmc.report.coreset import effective_rows
 from coremcmc.report.formatting import (
     MISSING,
@@ -19,6 +20,9 @@ from coremcmc.report.formatting import (
 )
 from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter
 from coremcmc.report.summary import warnings_of
+
+if TYPE_CHECKING:
+    from coremcmc.fitting.result import Fit
 
 __all__ = ["Headline", "headline_of", "is_doubtful", "key_numbers", "remarks_of", "warning_list"]
 
@@ -53,7 +57,7 @@ class Headline:
     to_do: str
 
 
-def headline_of(fit: Any) -> Headline:
+def headline_of(fit: "Fit") -> Headline:
     """Return the verdict on a fit, or that there is none."""
     certificate = fit.verdict
     if certificate is None:
@@ -69,7 +73,7 @@ def headline_of(fit: Any) -> Headline:
     return Headline(verdict, _MARKS.get(verdict, "?"), verdict.capitalize(), reason, to_do)
 
 
-def key_numbers(fit: Any, parameters: Sequence[Parameter]) -> list[tuple[str, str, str]]:
+def key_numbers(fit: "Fit", parameters: Sequence[Parameter]) -> list[tuple[str, str, str]]:
     """Return name, number and explanation of what matters most."""
     coreset = fit.coreset
     size = len(coreset)
@@ -96,7 +100,7 @@ def key_numbers(fit: Any, parameters: Sequence[Parameter]) -> list[tuple[str, st
     return numbers
 
 
-def _certificate_numbers(certificate: Any) -> list[tuple[str, str, str]]:
+def _certificate_numbers(certificate: Certificate) -> list[tuple[str, str, str]]:
     if is_doubtful(certificate):
         bound = math.sqrt(max(certificate.residual_variance, 0.0) / max(len(certificate.mean), 1))
         means = ("Means off by", f"≤ {number(bound, 2)} sd", "a bound on the root mean square")
@@ -109,19 +113,19 @@ def _certificate_numbers(certificate: Any) -> list[tuple[str, str, str]]:
         low, high = float(np.min(ratio)), float(np.max(ratio))
         text = f"{low:.2f} to {high:.2f}"
         sds = ("Spreads", text, "sds of the coreset over the full posterior's")
-    noise = getattr(certificate, "noise_variance", 0.0)
+    noise = certificate.noise_variance
     what = f"KL ≈ {number(certificate.kl, 2)}; Pareto k = {certificate.pareto_k:.2f}"
     what += f"; {number(noise, 2)} of it noise of its estimate" if noise else ""
     residual = ("Residual variance", number(certificate.residual_variance, 2), what)
     return [means, sds, residual]
 
 
-def is_doubtful(certificate: Any) -> bool:
+def is_doubtful(certificate: Certificate) -> bool:
     """Whether the corrected values are not to be relied on."""
     return certificate.pareto_k > 0.7 and certificate.residual_variance > 0.01
 
 
-def remarks_of(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
+def remarks_of(fit: "Fit", parameters: Sequence[Parameter]) -> list[str]:
     """Return sentences; the most serious come first."""
     found = []
     if fit.verdict is not None and fit.verdict.verdict != "good":
@@ -163,7 +167,7 @@ def warning_list(remarks: Sequence[str]) -> dict[str, Any]:
     return {"remarks": remarks} if remarks else {"text": f"{none}wrong."}
 
 
-def _about_draws(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
+def _about_draws(fit: "Fit", parameters: Sequence[Parameter]) -> list[str]:
     if not parameters:
         return [
             "There are no draws: the run ended before its first record. Run it longer, or record "
@@ -195,7 +199,7 @@ def _about_draws(fit: Any, parameters: Sequence[Parameter]) -> list[str]:
             f"{_name(worst)} has {count(worst.ess)}. Interval ends are noisy: draw more, "
             "fit.sample(4_000)."
         )
-    diverging = int(np.sum(getattr(fit, "sample_stats", {}).get("diverging", 0)))
+    diverging = int(np.sum(fit.sample_stats.get("diverging", 0)))
     if diverging:
         found.append(
             f"{count(diverging)} draws diverged: the posterior has corners that the sampler does "
