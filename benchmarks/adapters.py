@@ -19,9 +19,9 @@ from rich.table import Table
 
 import coremcmc
 from coremcmc.data import as_data_source
+from coremcmc.fitting.fit import prepare
 from coremcmc.fitting.run import Run
-from coremcmc.fitting.settings import choose_rows, resolve
-from coremcmc.guide.guide import consult
+from coremcmc.fitting.settings import resolve
 
 NUM_ROWS, NUM_FEATURES, CORESET_SIZE = 20_000, 10, 500
 PRESETS = ("default", "paper")
@@ -98,12 +98,8 @@ class Contestant:
         model, data = make(family, generated_data(family))
         data = as_data_source(data, model)
         settings = resolve(model, data, CORESET_SIZE, preset, {"num_iterations": 10**7})
-        settings, guide = consult(model, data, settings, CORESET_SIZE, 0)
-        chosen = choose_rows(settings, data, CORESET_SIZE, 0, guide.chosen if guide else None)
-        control, start = None, None
-        if guide is not None:
-            chosen, control, start = guide.begin(model, data, settings, chosen, 0, None)
-        self.run = Run(model, data, settings, chosen, 0, preset, start, None, control)
+        settings, start, _ = prepare(model, data, settings, CORESET_SIZE, 0)
+        self.run = Run(model, data, settings, start, 0, preset)
         self.feed = data.feed()
         self.advance(1)
         self.preparation = time.process_time() - began

@@ -104,7 +104,7 @@ def spoilt_coresets(problem, fit, seed):
     from comparison_problems import start_of
     from jax.flatten_util import ravel_pytree
 
-    from coremcmc.certificate.certificate import certify
+    from coremcmc.certificate.certify import certify
     from coremcmc.data import as_data_source
     from coremcmc.fitting.draws import sample_target
     from coremcmc.kernels.whitened_hmc import WhitenedHMC
@@ -124,7 +124,7 @@ def spoilt_coresets(problem, fit, seed):
                 WhitenedHMC(), jax.random.key(seed), target, starts, **lengths
             )
             draws = np.asarray(draws)
-            found = certify(model, data, rows, weights, draws, like, fit.position_names, None)
+            found = certify(model, data, rows, weights, draws, fit.position_names)
             row = judge(problem, found, draws)
             yield {"M": len(weights), "setting": setting, "seed": seed, **row}
 

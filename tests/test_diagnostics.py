@@ -6,11 +6,11 @@ import pytest
 from coremcmc.diagnostics import (
     average_squared_z,
     convergence,
-    coordinate_names,
     effective_draws,
     latter_half_means,
     pareto_smooth,
 )
+from coremcmc.pytrees import coordinate_names
 
 
 def test_average_squared_z_by_hand():

@@ -5,6 +5,7 @@ from .algorithm.hot_start import HotStart
 from .algorithm.step import coreset_mcmc
 from .base import LinearPredictorModel, Model
 from .compile_cache import keep_compiled_programs
+from .coreset import Coreset
 from .data import (
     MemoryData,
     gaussian_location_data,
@@ -13,7 +14,7 @@ from .data import (
 )
 from .data.tables import read_table
 from .fitting.fit import fit
-from .fitting.result import Coreset, Fit
+from .fitting.result import Fit
 from .fitting.run import FitError
 from .models import (
     GLM,

@@ -1,7 +1,6 @@
 """Numbers that judge a run."""
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import numpy as np
 __all__ = [
     "average_squared_z",
     "convergence",
-    "coordinate_names",
     "effective_draws",
     "latter_half_means",
     "pareto_smooth",
@@ -42,15 +40,6 @@ def latter_half_means(iteration: np.ndarray, position_sum: np.ndarray) -> np.nda
     sums = np.concatenate([np.zeros((1, position_sum.shape[1])), position_sum])
     begin = np.searchsorted(starts, iteration / 2, side="right") - 1
     return (position_sum - sums[begin]) / (iteration - starts[begin])[:, None]
-
-
-def coordinate_names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Name every coordinate of named arrays: ``beta[0]``, ``beta[1]``, …, ``sigma``."""
-    names = []
-    for name, shape in shapes.items():
-        for index in np.ndindex(*shape):
-            names.append(f"{name}[{','.join(map(str, index))}]" if shape else name)
-    return names
 
 
 def split_rhat(draws: np.ndarray) -> float:

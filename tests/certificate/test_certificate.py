@@ -9,13 +9,9 @@ import pytest
 
 import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation
-from coremcmc.certificate.certificate import (
-    Certificate,
-    _estimated,
-    _judge,
-    certify,
-    reweighted,
-)
+from coremcmc.certificate.certificate import Certificate, reweighted
+from coremcmc.certificate.certificate import judge as judge_certificate
+from coremcmc.certificate.certify import _estimated, certify
 from coremcmc.data import MemoryData
 from coremcmc.data.passes import full_pass
 from coremcmc.fitting.draws import sample_target
@@ -39,10 +35,10 @@ def exact_draws(weights, indices, shape=(150, 4), seed=1):
 
 def judge(weights, indices=ALL, draws=None, laplace=None):
     draws = exact_draws(weights, indices) if draws is None else draws
-    rows, like = {"x": X[indices]}, {"theta": jnp.zeros(3)}
+    rows = {"x": X[indices]}
     names = ["theta[0]", "theta[1]", "theta[2]"]
     data = MemoryData({"x": X})
-    return certify(GaussianLocation(), data, rows, weights, draws, like, names, laplace)
+    return certify(GaussianLocation(), data, rows, weights, draws, names, laplace)
 
 
 # -- where the answer is known --------------------------------------------------------------------
@@ -188,7 +184,7 @@ DATA = coremcmc.logistic_data(seed=3, num_rows=4_000, num_features=2)
 @pytest.fixture
 def few_rows(monkeypatch):
     """Estimates from 2 × 300 of the 4,000 rows, so that they are noisy."""
-    monkeypatch.setattr("coremcmc.certificate.certificate._ESTIMATE_ROWS", 300)
+    monkeypatch.setattr("coremcmc.certificate.certify._ESTIMATE_ROWS", 300)
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +215,7 @@ def both_ways(guided, weights, indices, seed=0):
     laplace, control = guided
     draws = coreset_draws(laplace, indices, weights, seed)
     rows = {name: column[indices] for name, column in DATA.items()}
-    arguments = (MODEL, MemoryData(DATA), rows, weights, draws, {"beta": jnp.zeros(3)})
+    arguments = (MODEL, MemoryData(DATA), rows, weights, draws)
     names = ["beta[0]", "beta[1]", "beta[2]"]
     return [certify(*arguments, names, control=c) for c in (None, control)]
 
@@ -289,11 +285,11 @@ def test_a_corrupted_coreset_is_never_good_by_an_estimate(guided, few_rows, seed
 def test_what_is_below_the_noise_is_not_good(residual):
     """By chance the noise may undo what is there, so that little is seen of it."""
     seen = dataclasses.replace(judge(np.ones(N)), residual_variance=residual)
-    assert _judge(seen, None)[0] == "good"
-    verdict, reasons = _judge(dataclasses.replace(seen, noise_variance=0.5), None)
+    assert judge_certificate(seen, None)[0] == "good"
+    verdict, reasons = judge_certificate(dataclasses.replace(seen, noise_variance=0.5), None)
     assert verdict == "usable"
     assert "certificate=True" in " ".join(reasons)
-    assert _judge(dataclasses.replace(seen, noise_variance=5.0), None)[0] == "poor"
+    assert judge_certificate(dataclasses.replace(seen, noise_variance=5.0), None)[0] == "poor"
 
 
 # -- several modes --------------------------------------------------------------------------------
@@ -316,7 +312,7 @@ def judge_two_modes(model, sides):
     centre, sd = ROWS.sum() / (N + 0.01), 1 / np.sqrt(N + 0.01)
     noise = np.random.default_rng(3).standard_normal((150, len(sides), 1))
     draws = np.array(sides)[None, :, None] * (centre + sd * noise)
-    return certify(model, MemoryData(ROWS), ROWS, np.ones(N), draws, jnp.zeros(1), ["theta"], None)
+    return certify(model, MemoryData(ROWS), ROWS, np.ones(N), draws, ["theta"], None)
 
 
 def test_an_unvisited_mode_is_found():

@@ -120,6 +120,6 @@ def test_a_model_of_the_package_survives_json():
 def test_a_users_model_is_not_stored_and_foreign_classes_are_not_made(file):
     assert to_plain(model_from_file(f"{file}:free", TABLE)[0]) is None
     assert from_plain(None) is None
-    for name in ("os:system", "coremcmc.files:write_archive", "coremcmc.nowhere:X"):
+    for name in ("os:system", "coremcmc.fitting.checkpoint:write_archive", "coremcmc.nowhere:X"):
         with pytest.raises((ValueError, ImportError)):
             from_plain({"class": name, "values": {}})

@@ -254,10 +254,10 @@ def test_a_poor_coreset_is_a_warning_with_its_verdict_in_the_summary():
 
 def test_a_verdict_without_a_pass(fitted, monkeypatch):
     """The draws are the same, so the two certificates differ by the noise only."""
-    monkeypatch.setattr("coremcmc.certificate.certificate._ESTIMATE_ROWS", 500)
+    monkeypatch.setattr("coremcmc.certificate.certify._ESTIMATE_ROWS", 500)
     passes = []
     monkeypatch.setattr(
-        "coremcmc.certificate.certificate.full_pass",
+        "coremcmc.certificate.certify.full_pass",
         lambda *_, **__: passes.append(0) or np.zeros(0),
     )
     estimate = short_fit(certificate="estimate")

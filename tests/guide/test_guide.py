@@ -12,9 +12,10 @@ import pytest
 from scipy import stats
 
 from coremcmc.data import MemoryData
-from coremcmc.fitting.settings import PRESETS, choose_rows
+from coremcmc.fitting.fit import prepare
+from coremcmc.fitting.settings import PRESETS
 from coremcmc.guide import guide as guide_module
-from coremcmc.guide.guide import consult, make_guide
+from coremcmc.guide.guide import make_guide
 from coremcmc.models import (
     FunctionModel,
     LogisticRegression,
@@ -192,9 +193,9 @@ def residual_variance(found, model, rows, selected, weights, size=2_000, seed=9)
 
 def start_weights(found, model, rows, seed, weights):
     """What ``begin`` does for the weights."""
-    settings = dataclasses.replace(PRESETS["default"], num_chains=2)
-    selected = found.chosen._replace(weights=weights)
-    return found.begin(model, MemoryData(rows), settings, selected, seed, None)[0].weights
+    selected, data = found.chosen._replace(weights=weights), MemoryData(rows)
+    control = found.control(model, data)
+    return found.begin(model, data, control, selected, 2, seed, fits_weights=True)[0]
 
 
 @pytest.mark.parametrize("size", [100, 400])
@@ -245,9 +246,10 @@ def test_chains_start_near_the_posterior():
     """Resampled from 800 draws: as those of a Gaussian, where the posterior is one."""
     rows = logistic_rows(4_000, 1.0)
     found = guide_of(rows, 40)
-    settings = dataclasses.replace(PRESETS["default"], num_chains=8)
+    data = MemoryData(rows)
+    control = found.control(MODEL, data)
     starts = [
-        found.begin(MODEL, MemoryData(rows), settings, found.chosen, seed, None)[2]["beta"]
+        found.begin(MODEL, data, control, found.chosen, 8, seed, fits_weights=True)[1]["beta"]
         for seed in range(25)
     ]
     white = (np.concatenate(starts) - found.laplace.mean) @ np.linalg.cholesky(
@@ -260,19 +262,17 @@ def test_chains_start_near_the_posterior():
 
 def test_what_the_user_gives_is_left_alone():
     rows = logistic_rows(400, 1.0)
-    data = MemoryData(rows)
-    found = guide_of(rows, 40)
     mine = np.linspace(1.0, 2.0, 40)
     settings = dataclasses.replace(
-        PRESETS["default"], selection=Stratified("y"), initial_weights=mine, control_variate=False
+        PRESETS["paper"], selection=Stratified("y"), initial_weights=mine
     )
-    selected = choose_rows(settings, data, 40, 0, found.chosen)
-    assert rows["y"][selected.indices].sum() == 20
     starts = {"beta": np.ones((8, 2))}
-    selected, control, positions = found.begin(MODEL, data, settings, selected, 0, starts)
-    np.testing.assert_array_equal(selected.weights, mine)
-    assert control is None
-    assert positions is starts
+    for each in (settings, dataclasses.replace(settings, control_variate=True)):
+        _, start, _ = prepare(MODEL, MemoryData(rows), each, 40, 0, starts)
+        assert rows["y"][start.selected.indices].sum() == 20
+        np.testing.assert_array_equal(start.selected.weights, mine)
+        assert (start.control is None) == (not each.control_variate)
+        assert start.positions is starts
 
 
 def test_the_control_variate_holds_the_datas_sums_at_the_mode():
@@ -286,6 +286,9 @@ def test_the_control_variate_holds_the_datas_sums_at_the_mode():
     np.testing.assert_array_equal(control.exact_rows["x"], rows["x"][found.exact])
 
 
+NINE = MemoryData(np.arange(9.0))
+
+
 def test_without_a_mode_it_says_so_and_does_without():
     kink = FunctionModel(
         lambda theta: -0.005 * theta[0] ** 2,
@@ -293,8 +296,8 @@ def test_without_a_mode_it_says_so_and_does_without():
         lambda key: jnp.zeros(1),
     )
     with pytest.warns(UserWarning, match="Going on without it: uniform rows"):
-        settings, found = consult(kink, MemoryData(np.arange(9.0)), PRESETS["default"], 4, 0)
-    assert found is None
+        settings, start, found = prepare(kink, NINE, PRESETS["default"], 4, 0)
+    assert found is start.control is start.positions is None
     assert (settings.selection, settings.initial_weights) == ("uniform", "selection")
     assert not settings.control_variate
     assert settings.kernel != "whitened_hmc"
@@ -315,8 +318,8 @@ def test_a_model_that_has_no_gradient_does_without_too():
         lambda theta: -0.5 * theta[0] ** 2, loglikelihood, lambda key: jnp.zeros(1)
     )
     with pytest.warns(UserWarning, match="Going on without it"):
-        settings, found = consult(model, MemoryData(np.arange(9.0)), PRESETS["default"], 4, 0)
-    assert found is None
+        settings, start, found = prepare(model, NINE, PRESETS["default"], 4, 0)
+    assert found is start.control is start.positions is None
     assert settings.kernel != "whitened_hmc"
 
 
@@ -328,8 +331,8 @@ def test_a_derivative_that_is_not_finite_at_the_start_does_without_too():
         lambda key: jnp.zeros(1),
     )
     with pytest.warns(UserWarning, match="Going on without it"):
-        _, found = consult(model, MemoryData(np.arange(9.0)), PRESETS["default"], 4, 0)
-    assert found is None
+        _, start, found = prepare(model, NINE, PRESETS["default"], 4, 0)
+    assert found is start.control is None
 
 
 def test_settings_that_ask_for_nothing_cost_no_pass(monkeypatch):
@@ -339,6 +342,6 @@ def test_settings_that_ask_for_nothing_cost_no_pass(monkeypatch):
     data = MemoryData(logistic_rows(10, 1.0))
     monkeypatch.setattr(MemoryData, "take", touched)
     monkeypatch.setattr(MemoryData, "blocks", touched)
-    settings, found = consult(MODEL, data, PRESETS["paper"], 4, 0)
-    assert found is None
+    settings, start, found = prepare(MODEL, data, PRESETS["paper"], 4, 0)
+    assert found is start.control is start.positions is None
     assert settings is PRESETS["paper"]

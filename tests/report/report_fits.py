@@ -4,7 +4,7 @@ import numpy as np
 
 from coremcmc import Coreset, Fit
 from coremcmc.certificate.certificate import Certificate
-from coremcmc.diagnostics import coordinate_names
+from coremcmc.pytrees import coordinate_names
 
 NASTY = "<script>alert(1)</script>"
 QUOTED = "\"a\" & 'b' > π 日本語"

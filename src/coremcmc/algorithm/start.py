@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -11,9 +11,29 @@ from jaxtyping import Array, Float
 from coremcmc.algorithm.loop import LoopState, init_loop
 from coremcmc.algorithm.step import CoresetMCMC
 from coremcmc.base import Position, PRNGKey, Rows
+from coremcmc.gradient.control_variate import ControlVariate
 from coremcmc.posterior.target import Target
+from coremcmc.selection import Selected
 
-__all__ = ["begin"]
+__all__ = ["Start", "begin"]
+
+
+class Start(NamedTuple):
+    """What a run starts from.
+
+    Attributes
+    ----------
+    selected
+        The coreset's rows and their first weights.
+    control
+        The control variate, or None for plain subsampling.
+    positions
+        Where the chains start, with a leading axis of them; None for the model's own start.
+    """
+
+    selected: Selected
+    control: ControlVariate | None = None
+    positions: Position | None = None
 
 
 def begin(

@@ -8,38 +8,19 @@ KL(π_w ‖ π) while that is small, no direction of θ has its mean off by more
 What lies where π_w never goes is not seen by any of this, so other modes are searched for.
 """
 
-import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from coremcmc.base import DataSource, Model, Position, Rows
-from coremcmc.certificate.other_modes import unvisited_mode
-from coremcmc.data.passes import full_pass
-from coremcmc.diagnostics import effective_draws, pareto_smooth, split_rhat
-from coremcmc.gradient.control_variate import ControlVariate
-from coremcmc.gradient.estimated_sums import EstimatedSums
-from coremcmc.posterior.derivatives import SumOfLogLikelihoods, prepared
-from coremcmc.posterior.target import Target
-from coremcmc.pytrees import unflatten
+__all__ = ["Certificate", "evenly_spaced", "judge", "reweighted"]
 
-__all__ = ["Certificate", "certify", "reweighted"]
-
-_NUM_DRAWS, _FEWEST_DRAWS = 400, 100
-_EVALUATIONS = 1e8  # of a row's log-likelihood, as many as a pass should take
 _GOOD, _USABLE = "good", "usable"
 _AGREES = "means and spreads agree with the full posterior's as far as can be seen."
 # Below this residual variance V nothing else matters, the shape of the weights' tail included: no
 # mean is off by more than √V = 0.1 sds, and sds by about √(V/2).
 _NEGLIGIBLE = 0.01
-_MOST_RHAT = 1.1
-_MOST_OF_ALL = 0.9
 _FEWEST_EFFECTIVE = 200
-_ESTIMATE_ROWS = 1 << 15
 _LIMITS = {  # average squared z-score, largest |log sd ratio|, Pareto k-hat
     _GOOD: (0.02, np.log(1.15), 0.7),
     _USABLE: (0.25, np.log(1.5), 1.0),
@@ -151,84 +132,6 @@ def _positive(sd: np.ndarray) -> np.ndarray:
     return np.maximum(sd, np.finfo(float).tiny)
 
 
-def certify(
-    model: Model,
-    data: DataSource,
-    stored_rows: Rows,
-    weights: np.ndarray,
-    positions: np.ndarray,
-    like: Position,
-    names: list[str],
-    laplace: Any = None,
-    *,
-    control: ControlVariate | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Certificate:
-    """Judge a coreset by draws of its posterior and one full pass. Call it in 64-bit mode.
-
-    Parameters
-    ----------
-    positions
-        Draws from the coreset posterior: draws × chains × coordinates.
-    like
-        A position, for its structure.
-    laplace
-        The Laplace approximation, if there is one.
-    control
-        A control variate: then the sums are estimated from some rows, and no pass is made.
-    progress
-        Called with the number of rows done.
-    """
-    flat = positions.reshape(-1, positions.shape[-1])
-    num_draws = int(np.clip(_EVALUATIONS / data.num_rows, _FEWEST_DRAWS, _NUM_DRAWS))
-    chosen = flat[_evenly_spaced(len(flat), min(num_draws, len(flat)))]
-    draws = unflatten(chosen, like)
-    if control is None:
-        totals = full_pass(data, SumOfLogLikelihoods(model), draws, progress=progress)
-        noise_variance = 0.0
-    else:
-        totals, noise_variance = _estimated(model, data, control, chosen)
-    rows = prepared(model, stored_rows)
-    potentials = _potentials(Target(model, rows, jnp.asarray(weights)), draws)
-    log_ratio = np.asarray(totals) - np.asarray(potentials)
-    log_ratio = log_ratio - log_ratio.mean()
-    log_weights, pareto_k = pareto_smooth(log_ratio)
-    importance = np.exp(log_weights - log_weights.max())
-    importance /= importance.sum()
-    if importance.max() > _MOST_OF_ALL:  # one draw has all the weight, and corrects nothing
-        pareto_k = float("inf")
-    corrected_mean, corrected_sd = reweighted(flat, importance)
-    found = Certificate(
-        "",
-        [],
-        float(np.var(log_ratio, ddof=1)),
-        float(pareto_k),
-        names,
-        flat.mean(axis=0),
-        flat.std(axis=0, ddof=1),
-        corrected_mean,
-        corrected_sd,
-        None if laplace is None else laplace.mean,
-        None if laplace is None else laplace.sd,
-        len(chosen),
-        noise_variance,
-        effective_draws(positions),
-        importance,
-    )
-    if positions.shape[1] > 1 and positions.shape[0] > 3:
-        disagreement = split_rhat(positions)
-        if disagreement > _MOST_RHAT:
-            text = (
-                f"the chains disagree (R-hat {disagreement:.2f}), so the draws are not those of "
-                "one posterior. Draw more (num_draws), train longer (num_iterations), or give the "
-                "chains another kernel."
-            )
-            return dataclasses.replace(found, verdict="poor", reasons=[text])
-    other_mode = unvisited_mode(model, stored_rows, weights, flat)
-    verdict, reasons = _judge(found, other_mode)
-    return dataclasses.replace(found, verdict=verdict, reasons=reasons)
-
-
 def reweighted(values: np.ndarray, importance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sd of the columns of all draws, corrected by the weights of some of them.
 
@@ -239,7 +142,7 @@ def reweighted(values: np.ndarray, importance: np.ndarray) -> tuple[np.ndarray, 
     importance
         Weights of draws that are evenly spaced over these; they sum to one.
     """
-    chosen = values[_evenly_spaced(len(values), len(importance))]
+    chosen = values[evenly_spaced(len(values), len(importance))]
     mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
     # Corrections are differences within the same draws, so that their noise is not counted.
     own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
@@ -251,31 +154,12 @@ def reweighted(values: np.ndarray, importance: np.ndarray) -> tuple[np.ndarray, 
     return corrected_mean, np.where(varies, sd * weighted_sd / np.where(varies, own_sd, 1.0), sd)
 
 
-def _evenly_spaced(total: int, num: int) -> np.ndarray:
+def evenly_spaced(total: int, num: int) -> np.ndarray:
+    """Which of all draws are judged."""
     return np.linspace(0, total - 1, num).astype(int)
 
 
-def _estimated(
-    model: Model, data: DataSource, control: ControlVariate, flat: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Sums from two subsamples, and the variance over the draws that their difference shows."""
-    size = min(_ESTIMATE_ROWS, data.num_rows // 2)
-    some = np.random.default_rng(0).choice(data.num_rows, 2 * size, replace=False)
-    first, second = (
-        EstimatedSums(model, data, control, np.sort(rows))(flat) for rows in np.split(some, 2)
-    )
-    share = 1.0 - 2 * size / data.num_rows  # of a finite number of rows
-    return 0.5 * (first + second), share * float(np.var(first - second, ddof=1)) / 4.0
-
-
-@jax.jit
-def _potentials(target: Target, draws: Position) -> Any:
-    return jax.lax.map(
-        lambda position: target.log_potential(target.loglikelihoods(position)), draws
-    )
-
-
-def _judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list[str]]:
+def judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list[str]]:
     """Compare with the limits; say what is wrong, and what to do."""
     if other_mode is not None:
         place = np.array2string(other_mode[:4], precision=3)

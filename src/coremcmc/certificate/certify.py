@@ -1,61 +1,163 @@
-"""The certificate of a fit."""
+"""The certificate of a coreset, from draws of its posterior and one pass over the data."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
-from coremcmc.base import Model
-from coremcmc.certificate.certificate import Certificate, certify
-from coremcmc.data import as_data_source
-from coremcmc.fitting.result import Fit
+from coremcmc.base import DataSource, Model, Position, Rows
+from coremcmc.certificate.certificate import Certificate, evenly_spaced, judge, reweighted
+from coremcmc.certificate.other_modes import unvisited_mode
+from coremcmc.data.passes import full_pass
+from coremcmc.diagnostics import effective_draws, pareto_smooth, split_rhat
 from coremcmc.gradient.control_variate import ControlVariate
+from coremcmc.gradient.estimated_sums import EstimatedSums
+from coremcmc.posterior.derivatives import SumOfLogLikelihoods, prepared
+from coremcmc.posterior.mode import Laplace
+from coremcmc.posterior.target import Target
+from coremcmc.pytrees import unflatten
 
-__all__ = ["certify_fit"]
+__all__ = ["certify"]
+
+_NUM_DRAWS, _FEWEST_DRAWS = 400, 100
+_EVALUATIONS = 1e8  # of a row's log-likelihood, as many as a pass should take
+_MOST_RHAT = 1.1
+_MOST_OF_ALL = 0.9
+_ESTIMATE_ROWS = 1 << 15
 
 
-def certify_fit(
-    fit: Fit,
+def certify(
     model: Model,
-    data: Any,
-    laplace: Any = None,
+    data: DataSource,
+    stored_rows: Rows,
+    weights: np.ndarray,
+    positions: np.ndarray,
+    names: list[str],
+    laplace: Laplace | None = None,
     *,
     control: ControlVariate | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Certificate:
-    """Judge a fit by its draws and one pass over the data that it was made from.
+    """Judge a coreset by draws of its posterior and one full pass.
 
-    With a control variate, by an estimate in place of the pass.
+    Parameters
+    ----------
+    stored_rows, weights
+        The coreset.
+    positions
+        Draws from the coreset posterior: draws × chains × coordinates.
+    names
+        Of the coordinates.
+    laplace
+        The Laplace approximation, if there is one.
+    control
+        A control variate: then the sums are estimated from some rows, and no pass is made.
+    progress
+        Called with the number of rows done.
     """
-    source = as_data_source(data, model)
-    if source.num_rows != fit.coreset.num_rows:
-        raise ValueError(
-            f"data has {source.num_rows:,} rows, but the fit was made from "
-            f"{fit.coreset.num_rows:,}."
-        )
-    for name, found in (("model", model.describe()), ("data", source.fingerprint())):
-        if fit.config[name] != found:
-            raise ValueError(
-                f"{name} is not the one that the fit was made with: {found} here, "
-                f"{fit.config[name]} there."
-            )
-    draws = fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
     with jax.enable_x64(True):
-        rows = source.take(fit.coreset.indices)
-        prepared = jax.eval_shape(model.prepare_rows, rows)
-        key = jax.eval_shape(lambda: jax.random.key(0))
-        like = jax.eval_shape(model.initial_position, key, prepared)
-        zeros = jax.tree.map(lambda x: jax.numpy.zeros(x.shape), like)
-        names = fit.position_names
-        return certify(
+        return _certify(
             model,
-            source,
-            rows,
-            fit.coreset.weights,
-            draws,
-            zeros,
+            data,
+            stored_rows,
+            weights,
+            positions,
             names,
             laplace,
             control=control,
             progress=progress,
         )
+
+
+def _certify(
+    model: Model,
+    data: DataSource,
+    stored_rows: Rows,
+    weights: np.ndarray,
+    positions: np.ndarray,
+    names: list[str],
+    laplace: Laplace | None,
+    *,
+    control: ControlVariate | None,
+    progress: Callable[[int], None] | None,
+) -> Certificate:
+    like = _example_position(model, stored_rows)
+    flat = positions.reshape(-1, positions.shape[-1])
+    num_draws = int(np.clip(_EVALUATIONS / data.num_rows, _FEWEST_DRAWS, _NUM_DRAWS))
+    chosen = flat[evenly_spaced(len(flat), min(num_draws, len(flat)))]
+    draws = unflatten(chosen, like)
+    if control is None:
+        totals = full_pass(data, SumOfLogLikelihoods(model), draws, progress=progress)
+        noise_variance = 0.0
+    else:
+        totals, noise_variance = _estimated(model, data, control, chosen)
+    rows = prepared(model, stored_rows)
+    potentials = _potentials(Target(model, rows, jnp.asarray(weights)), draws)
+    log_ratio = np.asarray(totals) - np.asarray(potentials)
+    log_ratio = log_ratio - log_ratio.mean()
+    log_weights, pareto_k = pareto_smooth(log_ratio)
+    importance = np.exp(log_weights - log_weights.max())
+    importance /= importance.sum()
+    if importance.max() > _MOST_OF_ALL:  # one draw has all the weight, and corrects nothing
+        pareto_k = float("inf")
+    corrected_mean, corrected_sd = reweighted(flat, importance)
+    found = Certificate(
+        "",
+        [],
+        float(np.var(log_ratio, ddof=1)),
+        float(pareto_k),
+        names,
+        flat.mean(axis=0),
+        flat.std(axis=0, ddof=1),
+        corrected_mean,
+        corrected_sd,
+        None if laplace is None else laplace.mean,
+        None if laplace is None else laplace.sd,
+        len(chosen),
+        noise_variance,
+        effective_draws(positions),
+        importance,
+    )
+    if positions.shape[1] > 1 and positions.shape[0] > 3:
+        disagreement = split_rhat(positions)
+        if disagreement > _MOST_RHAT:
+            text = (
+                f"the chains disagree (R-hat {disagreement:.2f}), so the draws are not those of "
+                "one posterior. Draw more (num_draws), train longer (num_iterations), or give the "
+                "chains another kernel."
+            )
+            return dataclasses.replace(found, verdict="poor", reasons=[text])
+    other_mode = unvisited_mode(model, stored_rows, weights, flat)
+    verdict, reasons = judge(found, other_mode)
+    return dataclasses.replace(found, verdict=verdict, reasons=reasons)
+
+
+def _example_position(model: Model, stored_rows: Any) -> Position:
+    """A position of zeros, for its structure."""
+    rows = jax.eval_shape(model.prepare_rows, stored_rows)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    like = jax.eval_shape(model.initial_position, key, rows)
+    return jax.tree.map(lambda x: jnp.zeros(x.shape), like)
+
+
+def _estimated(
+    model: Model, data: DataSource, control: ControlVariate, flat: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Sums from two subsamples, and the variance over the draws that their difference shows."""
+    size = min(_ESTIMATE_ROWS, data.num_rows // 2)
+    some = np.random.default_rng(0).choice(data.num_rows, 2 * size, replace=False)
+    first, second = (
+        EstimatedSums(model, data, control, np.sort(rows))(flat) for rows in np.split(some, 2)
+    )
+    share = 1.0 - 2 * size / data.num_rows  # of a finite number of rows
+    return 0.5 * (first + second), share * float(np.var(first - second, ddof=1)) / 4.0
+
+
+@jax.jit
+def _potentials(target: Target, draws: Position) -> Any:
+    return jax.lax.map(
+        lambda position: target.log_potential(target.loglikelihoods(position)), draws
+    )

@@ -9,20 +9,21 @@ from typing import Any
 
 import jax
 
+from coremcmc.algorithm.start import Start
 from coremcmc.base import DataSource, Model, Position
-from coremcmc.certificate.certify import certify_fit
 from coremcmc.data import as_data_source
 from coremcmc.files import check_writable
 from coremcmc.fitting.growing import grow
 from coremcmc.fitting.progress import PassBar
 from coremcmc.fitting.result import Fit
 from coremcmc.fitting.run import Run, save_or_warn
-from coremcmc.fitting.settings import check_seed, choose_rows, is_informed, resolve, wants_estimate
+from coremcmc.fitting.settings import Settings, check_seed, is_informed, resolve, wants_estimate
 from coremcmc.guide.guide import consult
 from coremcmc.identity import has_changed
-from coremcmc.report.summary import warnings_of
+from coremcmc.posterior.mode import Laplace, NoModeError
+from coremcmc.selection import Selected, choose_rows, starting_weights, within_bound
 
-__all__ = ["fit"]
+__all__ = ["fit", "prepare"]
 
 
 def fit(
@@ -156,37 +157,87 @@ def fit(
     if has_changed(model, model.describe()):
         jax.clear_caches()  # compiled for what the model was before it was changed in place
     with jax.enable_x64(True):
-        if not is_informed(settings):  # bad input is told before the passes
-            choose_rows(settings, data, int(coreset_size), seed)
-        with PassBar("reading the data", data.num_rows, progress) as bar:
-            settings, guide = consult(model, data, settings, int(coreset_size), seed, bar)
-        selected = choose_rows(
-            settings, data, int(coreset_size), seed, guide.chosen if guide else None
+        settings, start, laplace = prepare(
+            model, data, settings, int(coreset_size), seed, initial_positions, progress
         )
-        control, start = None, initial_positions
-        if guide is not None:
-            selected, control, start = guide.begin(
-                model, data, settings, selected, seed, initial_positions
-            )
-        run = Run(model, data, settings, selected, seed, preset, start, saved, control)
+        run = Run(model, data, settings, start, seed, preset, saved)
         run.train(path, checkpoint_every, progress)
         result = run.result()
         if path is not None:  # what follows may be interrupted too
             save_or_warn(result, path)
         result = run.draw(result, progress)
     if settings.certificate:
-        laplace = guide.laplace if guide else None
         with PassBar("judging the coreset", data.num_rows, progress) as bar:
             estimate = run.control if wants_estimate(settings, data) else None
-            found = certify_fit(result, model, data, laplace, control=estimate, progress=bar)
+            found = result.certify(model, data, laplace=laplace, control=estimate, progress=bar)
         result = dataclasses.replace(result, verdict=found)
     before = 0.0 if saved is None else saved.seconds
     result = dataclasses.replace(result, seconds=before + time.monotonic() - began)
     if path is not None:
         save_or_warn(result, path)
-    for text in warnings_of(result):
+    for text in result.warnings:
         warnings.warn(text, stacklevel=2)
     return result
+
+
+def prepare(
+    model: Model,
+    data: DataSource,
+    settings: Settings,
+    size: int,
+    seed: int,
+    given: Position | None = None,
+    progress: bool | None = None,
+) -> tuple[Settings, Start, Laplace | None]:
+    """Choose rows, weights and positions to start from: as the guide says, or without one."""
+    chosen = None if is_informed(settings) else _choose(settings, data, size, seed)
+    if not settings.is_guided:
+        assert chosen is not None
+        return settings, Start(chosen, None, given), None
+    try:
+        with PassBar("reading the data", data.num_rows, progress) as bar:
+            guide = consult(model, data, size, seed, bar)
+    except NoModeError as error:
+        warnings.warn(
+            f"{error} Going on without it: uniform rows, plain subsampling, and a kernel that "
+            "needs no gradient.",
+            stacklevel=3,
+        )
+        settings = settings.without_guide(model, error.is_large)
+        return settings, Start(_choose(settings, data, size, seed), None, given), None
+    if chosen is None:
+        chosen = _weighted(settings, guide.chosen, data.num_rows)
+    control = guide.control(model, data)
+    weights, positions = guide.begin(
+        model,
+        data,
+        control,
+        chosen,
+        settings.num_chains,
+        seed,
+        fits_weights=settings.fits_weights,
+    )
+    if settings.fits_weights:
+        chosen = chosen._replace(weights=within_bound(weights, settings.max_weight_sum))
+    used = control if settings.control_variate else None
+    return settings, Start(chosen, used, positions if given is None else given), guide.laplace
+
+
+def _choose(settings: Settings, data: DataSource, size: int, seed: int) -> Selected:
+    """Choose rows without a guide; bad input is told here, before any pass."""
+    selected = choose_rows(settings.selection, data, size, seed)
+    weights = starting_weights(
+        settings.initial_weights, selected, data.num_rows, settings.max_weight_sum
+    )
+    return selected._replace(weights=weights)
+
+
+def _weighted(settings: Settings, selected: Selected, num_rows: int) -> Selected:
+    """Give the guide's rows the weights that the settings ask for."""
+    bound = settings.max_weight_sum
+    bounded = selected._replace(weights=within_bound(selected.weights, bound))
+    weights = starting_weights(settings.initial_weights, bounded, num_rows, bound)
+    return bounded._replace(weights=weights)
 
 
 def _grow(
@@ -200,7 +251,7 @@ def _grow(
     initial_positions: Position | None,
     progress: bool | None,
 ) -> Fit:
-    """Fit larger and larger coresets."""
+    """Fit larger and larger coresets: as large as the certificate wants it."""
     if coreset_size != "auto":
         raise ValueError(f"coreset_size must be a number or 'auto', not {coreset_size!r}.")
     if path is not None:

@@ -16,9 +16,8 @@ from coremcmc.diagnostics import split_rhat
 from coremcmc.fitting.draws import sample_target
 from coremcmc.fitting.result import Fit
 from coremcmc.kernels import KERNELS
-from coremcmc.naming import named_draws
 from coremcmc.posterior.target import Target
-from coremcmc.pytrees import unflatten
+from coremcmc.pytrees import named_draws, unflatten
 
 __all__ = ["more_draws"]
 

@@ -1,80 +1,29 @@
-"""What a fit gives back: the coreset, the draws, the traces; saved, loaded, summarised."""
+"""What a fit gives back: the coreset, the draws, the traces; saved, loaded, summarised.
 
-from collections.abc import Mapping
+The faces of a fit (report, summary, ArviZ) live in rooms above this one, and are imported when they
+are asked for.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from coremcmc.base import Model
 from coremcmc.certificate.certificate import Certificate
-from coremcmc.diagnostics import average_squared_z, coordinate_names, latter_half_means
-from coremcmc.files import check_writable, prefixed, read_archive, unprefixed, write_archive
-from coremcmc.report import write_report
-from coremcmc.report.notebook import coreset_html, fit_html
+from coremcmc.certificate.certify import certify
+from coremcmc.coreset import Coreset
+from coremcmc.data import as_data_source
+from coremcmc.diagnostics import average_squared_z, latter_half_means
+from coremcmc.files import check_writable
+from coremcmc.fitting.checkpoint import prefixed, read_archive, unprefixed, write_archive
+from coremcmc.gradient.control_variate import ControlVariate
+from coremcmc.posterior.mode import Laplace
+from coremcmc.pytrees import coordinate_names
 
-__all__ = ["Coreset", "Fit"]
-
-
-@dataclass(frozen=True, eq=False)
-class Coreset:
-    """A small weighted subset of the rows.
-
-    Attributes
-    ----------
-    indices
-        Which M rows of the data.
-    weights
-        Their weights: ``weights_last`` or ``weights_average``, as the settings say.
-    weights_last
-        w_T, after the last iteration.
-    weights_average
-        The mean of the weights over the iterations after ``average_start``: the latter half of a
-        run that went to its end.
-    average_start
-        See ``weights_average``.
-    rows
-        The rows themselves, as they were given.
-    num_rows
-        N, the number of rows that they stand for.
-    """
-
-    indices: np.ndarray
-    weights: np.ndarray
-    weights_last: np.ndarray
-    weights_average: np.ndarray
-    average_start: int
-    rows: dict[str, np.ndarray]
-    num_rows: int
-    _repr_html_ = coreset_html
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def to_pandas(self, table: Any = None) -> Any:
-        """Return a DataFrame: ``row`` (index in the data), ``weight``, and the rows themselves.
-
-        Parameters
-        ----------
-        table
-            The whole data as a DataFrame: its own columns are used in place of the model's.
-        """
-        from coremcmc.coreset import to_pandas
-
-        return to_pandas(self, table)
-
-    def to_parquet(self, path: str | Path, table: Any = None) -> Path:
-        """Write what :meth:`to_pandas` returns to a Parquet file, whole or not at all."""
-        from coremcmc.coreset import to_parquet
-
-        return to_parquet(self, Path(path), table)
-
-    def __repr__(self) -> str:
-        zeros = int((self.weights == 0).sum())
-        return (
-            f"Coreset({len(self):,} of {self.num_rows:,} rows, weights sum to "
-            f"{self.weights.sum():,.6g}, {zeros} of them zero)"
-        )
+__all__ = ["Fit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +86,6 @@ class Fit:
     sample_stats: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
     model: Any = field(repr=False, default=None)
     stop_reason: str = ""
-    report = write_report
-    _repr_html_ = fit_html
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "model": None}  # a user's functions may not pickle
@@ -226,15 +173,81 @@ class Fit:
         the model and the data: that costs one pass over them.
         """
         if model is not None and data is not None:
-            from coremcmc.certificate.certify import certify_fit
-
-            return certify_fit(self, model, data)
+            return self.certify(model, data)
         if self.verdict is None:
             raise ValueError(
                 "this fit made no certificate. Give the model and the data: "
                 "fit.certificate(model, data)."
             )
         return self.verdict
+
+    def certify(
+        self,
+        model: Model,
+        data: Any,
+        *,
+        laplace: Laplace | None = None,
+        control: ControlVariate | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Certificate:
+        """Judge the coreset by its draws and one pass over the data that it was made from.
+
+        With a control variate, by an estimate in place of the pass.
+        """
+        source = as_data_source(data, model)
+        if source.num_rows != self.coreset.num_rows:
+            raise ValueError(
+                f"data has {source.num_rows:,} rows, but the fit was made from "
+                f"{self.coreset.num_rows:,}."
+            )
+        for name, found in (("model", model.describe()), ("data", source.fingerprint())):
+            if self.config[name] != found:
+                raise ValueError(
+                    f"{name} is not the one that the fit was made with: {found} here, "
+                    f"{self.config[name]} there."
+                )
+        draws = self.sampled_positions if self.sampled else self.latter_positions
+        return certify(
+            model,
+            source,
+            source.take(self.coreset.indices),
+            self.coreset.weights,
+            draws,
+            self.position_names,
+            laplace,
+            control=control,
+            progress=progress,
+        )
+
+    @property
+    def latter_positions(self) -> np.ndarray:
+        """The latter half of ``positions``."""
+        return self.positions[len(self.positions) // 2 :]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know, each with a remedy."""
+        found = []
+        if self.stopped == "interrupted":
+            found.append(
+                "the run was interrupted; where it has a checkpoint, resume=True goes on from it."
+            )
+        if self.config["settings"]["hot_start"] is not None and self.hot_start["passed_at"] < 0:
+            found.append(
+                "the hot-start test has not passed, so the weights have not moved. Run longer."
+            )
+        if self.hot_start["is_forced"]:
+            found.append(
+                "the chains had not settled when the hot start reached its cap, and the weights "
+                "were released all the same. Start the chains nearer to the mass "
+                "(initial_positions), or raise HotStart(max_iterations=...)."
+            )
+        if self.verdict is not None and self.verdict.verdict == "poor":
+            found.append(
+                "the certificate calls this coreset poor, so its posterior is not to be relied on. "
+                "fit.certificate() says why, and what to do."
+            )
+        return found
 
     # -- showing ------------------------------------------------------------------------------
 
@@ -310,13 +323,43 @@ class Fit:
         seed
             For the choice of those rows.
         """
-        from coremcmc.report.arviz import to_arviz
+        from coremcmc.report.arviz import log_likelihoods, to_arviz
 
         if data is None:
             return to_arviz(self)
-        from coremcmc.report.arviz import log_likelihoods
-
         return to_arviz(self, log_likelihoods(self, data, num_loo_rows, model, seed))
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        coreset_table: Any = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write a report to an HTML file that needs no network, no script and no other file.
+
+        Parameters
+        ----------
+        path
+            The file, which is replaced where it exists.
+        title
+            The heading; the model's name by default.
+        coreset_table
+            A DataFrame with a row for each of the coreset's, in their order, as
+            ``fit.coreset.to_pandas(table)`` makes it: the heaviest rows are shown with its
+            columns. The model's own columns by default.
+        extra
+            Further facts about the run, by name: the file, the formula, the command.
+        """
+        from coremcmc.report import write_report
+
+        return write_report(self, path, title=title, coreset_table=coreset_table, extra=extra)
+
+    def _repr_html_(self) -> str:
+        from coremcmc.report.notebook import fit_html
+
+        return fit_html(self)
 
     def summary(self) -> str:
         """One screen of text: what was run, how it went, the posterior, and warnings."""

@@ -13,24 +13,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from coremcmc.algorithm.loop import LoopState, Records, run_piece
-from coremcmc.algorithm.start import begin
+from coremcmc.algorithm.start import Start, begin
 from coremcmc.algorithm.step import FAILURES, CoresetMCMC
 from coremcmc.algorithm.stopping import Settled, check_iterations, settled
-from coremcmc.base import DataSource, Feed, Model, Position, named_leaves
-from coremcmc.files import pack_tree, unpack_tree
-from coremcmc.fitting.checkpoint import check_same_problem, versions
+from coremcmc.base import DataSource, Feed, Model, named_leaves
+from coremcmc.coreset import Coreset
+from coremcmc.fitting.checkpoint import (
+    check_same_problem,
+    read_control,
+    versions,
+    write_control,
+)
 from coremcmc.fitting.draws import sample_enough, sample_target
 from coremcmc.fitting.progress import PassBar, ProgressBar, interrupts
-from coremcmc.fitting.result import Coreset, Fit
+from coremcmc.fitting.result import Fit
 from coremcmc.fitting.settings import Settings
 from coremcmc.gradient.control_passes import revised
-from coremcmc.gradient.control_variate import ControlVariate
 from coremcmc.identity import describe
-from coremcmc.naming import named_draws
-from coremcmc.posterior.derivatives import prepared
 from coremcmc.posterior.target import Target
-from coremcmc.pytrees import unflatten
-from coremcmc.selection import Selected
+from coremcmc.pytrees import named_draws, pack_tree, unflatten, unpack_tree
 
 __all__ = ["FitError", "Run", "save_or_warn"]
 
@@ -39,7 +40,6 @@ _CAPACITY_NUMBERS = 1 << 22  # or fewer, where positions are large
 _LARGE_DATA = 100_000_000  # bytes
 _FIRST_BUDGET = 32  # iterations of the first piece
 _WARMUP = 200  # steps of the kernel before draws at fixed weights are kept
-_CONTROL_PREFIX, _REVISED_AT = "control", "revised_at"
 _PIECE_SECONDS = 0.5  # how long a piece should take: the latency of Ctrl-C and of the bar
 
 
@@ -68,28 +68,28 @@ class Run:
         model: Model,
         data: DataSource,
         settings: Settings,
-        selected: Selected,
+        start: Start,
         seed: int,
         preset: str,
-        initial_positions: Position | None = None,
         saved: Fit | None = None,
-        control: ControlVariate | None = None,
     ):
-        self.data, self.settings, self.selected = data, settings, selected
-        self.control = control
+        self.data, self.settings = data, settings
+        self.selected, self.control = start.selected, start.control
+        indices = self.selected.indices
         self.config: dict[str, Any] = {
             "model": model.describe(),
             "data": data.fingerprint(),
-            "coreset_size": len(selected.indices),
+            "coreset_size": len(indices),
             "seed": seed,
-            "initial_positions": describe(initial_positions),
+            "initial_positions": describe(start.positions),
             "preset": preset,
             "settings": settings.describe(),
             "versions": versions(),
             "device": jax.default_backend(),
         }
         if saved is not None:
-            check_same_problem(saved, self.config, selected.indices)
+            there = saved.coreset.indices
+            check_same_problem(saved.config, self.config, there, indices, saved.iteration)
         self.algorithm = CoresetMCMC(
             model,
             data.num_rows,
@@ -99,15 +99,15 @@ class Run:
             settings.max_weight_sum,
             identity=self.config["model"],
         )
-        self.stored_rows = data.take(selected.indices)
+        self.stored_rows = data.take(indices)
         self.key, self.rows, self.state = begin(
             self.algorithm,
             self.stored_rows,
-            selected.weights,
+            self.selected.weights,
             seed,
             num_chains=settings.num_chains,
             planned_length=settings.num_iterations,
-            given=initial_positions,
+            given=start.positions,
         )
         self._first_position = jax.tree.map(
             lambda x: np.asarray(x)[0], self.state.coreset.chains.position
@@ -134,17 +134,9 @@ class Run:
             self.records = [Records(**records)]
             self.draws = [{k: np.swapaxes(x, 0, 1) for k, x in saved.draws.items()}]
         self.seconds = saved.seconds
-        if self.control is not None and _CONTROL_PREFIX + _REVISED_AT in saved.state:
-            self._restore_control(saved)
-
-    def _restore_control(self, saved: Fit) -> None:
-        """Take a control variate that was revised during the run."""
-        assert self.control is not None
-        self._revised_at = int(saved.state[_CONTROL_PREFIX + _REVISED_AT])
-        kept = self.control._replace(exact_rows=())
-        found = unpack_tree(_CONTROL_PREFIX, saved.state, jax.tree.map(np.asarray, kept))
-        exact = prepared(self.algorithm.model, self.data.take(found.exact_indices))
-        self.control = jax.tree.map(jnp.asarray, found)._replace(exact_rows=exact)
+        model = self.algorithm.model
+        found = read_control(saved.state, self.control, model, self.data)
+        self.control, self._revised_at = found
 
     def _revise_control(self) -> None:
         """See at a fixed iteration whether the control variate still does its work."""
@@ -251,16 +243,6 @@ class Run:
             "interrupted": "the run was interrupted",
         }.get(self.stopped, "")
 
-    def _control_state(self) -> dict[str, np.ndarray]:
-        """Return what a resumed run needs of a control variate that was revised."""
-        if self.control is None or self._revised_at < 0:
-            return {}
-        kept = jax.tree.map(np.asarray, self.control._replace(exact_rows=()))
-        return {
-            **pack_tree(_CONTROL_PREFIX, kept),
-            _CONTROL_PREFIX + _REVISED_AT: np.asarray(self._revised_at),
-        }
-
     def draw(self, fit: Fit, progress: bool | None) -> Fit:
         """Draw from the posterior of the returned coreset, its weights fixed."""
         if not self.settings.num_draws:
@@ -351,7 +333,7 @@ class Run:
             stopped=self.stopped,
             stop_reason=self._reason(found),
             seconds=self.seconds,
-            state=pack_tree("", state) | self._control_state(),
+            state=pack_tree("", state) | write_control(self.control, self._revised_at),
             model=self.algorithm.model,
         )
 

@@ -14,17 +14,14 @@ from coremcmc.base import DataSource, Kernel, Model
 from coremcmc.identity import describe
 from coremcmc.kernels import KERNELS
 from coremcmc.optimizers import OPTIMIZERS
-from coremcmc.selection import Selected, Selection, Uniform
 
 __all__ = [
     "PRESETS",
     "Settings",
     "check_seed",
-    "choose_rows",
     "is_informed",
     "resolve",
     "wants_estimate",
-    "within_bound",
 ]
 
 _MAX_RECORDS = 2000
@@ -58,11 +55,12 @@ class Settings:
     @property
     def is_guided(self) -> bool:
         """Whether passes over the data come before training."""
-        return (
-            self.control_variate
-            or _is(self.selection, "informed")
-            or _is(self.initial_weights, "least_squares")
-        )
+        return self.control_variate or _is(self.selection, "informed") or self.fits_weights
+
+    @property
+    def fits_weights(self) -> bool:
+        """Whether the guide fits the weights to start from."""
+        return _is(self.initial_weights, "least_squares")
 
     def without_guide(self, model: Model, is_large: bool = False) -> "Settings":
         """Return the settings for a model whose posterior has no mode to be found.
@@ -110,12 +108,6 @@ class Settings:
                 f"not {optimizer!r}."
             )
         return optimizer
-
-
-def within_bound(settings: Settings, weights: np.ndarray) -> np.ndarray:
-    """Scale weights that were not given by the user down to ``max_weight_sum``."""
-    bound = settings.max_weight_sum
-    return weights if bound is None else weights * min(1.0, bound / weights.sum())
 
 
 def is_informed(settings: Settings) -> bool:
@@ -209,76 +201,6 @@ def resolve(
     settings.make_kernel(model)
     settings.make_optimizer()
     return settings
-
-
-def choose_rows(
-    settings: Settings,
-    data: DataSource,
-    coreset_size: int,
-    seed: int,
-    informed: Selected | None = None,
-) -> Selected:
-    """Choose the coreset's rows and their initial weights.
-
-    ``informed`` is what the passes over the data have chosen, for ``selection="informed"``.
-    """
-    selection = settings.selection
-    if _is(selection, "informed") and informed is not None:
-        bounded = informed._replace(weights=within_bound(settings, informed.weights))
-        return bounded._replace(weights=_initial_weights(settings, bounded, data.num_rows))
-    if isinstance(selection, str):
-        selection = _lookup("selection", selection, {"uniform": Uniform})()
-    if isinstance(selection, list) or hasattr(selection, "__array__"):
-        selected = _given_rows(np.asarray(selection), data.num_rows, coreset_size)
-    elif isinstance(selection, Selection) and not isinstance(selection, type):
-        selected = selection(np.random.default_rng([seed, 1]), data, coreset_size)
-    else:
-        raise ValueError(
-            "selection must be 'uniform', a selection such as Stratified('y'), or an array of "
-            f"row indices, not {selection!r}."
-        )
-    return selected._replace(weights=_initial_weights(settings, selected, data.num_rows))
-
-
-def _initial_weights(settings: Settings, selected: Selected, num_rows: int) -> np.ndarray:
-    given, size = settings.initial_weights, len(selected.indices)
-    if isinstance(given, str):
-        if given not in ("uniform", "selection", "least_squares"):
-            raise ValueError(
-                "initial_weights must be 'uniform' (N/M each), 'selection' (what the selection "
-                "gives), 'least_squares' (fitted at the mode) or an array, not "
-                f"{given!r}."
-            )
-        weights = np.full(size, num_rows / size) if given == "uniform" else selected.weights
-    else:
-        try:
-            weights = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("initial_weights must be numbers.") from None
-        if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0).any():
-            raise ValueError(
-                f"initial_weights must be {size} finite numbers, none negative; got an array of "
-                f"shape {weights.shape} with minimum {weights.min() if weights.size else 'none'}."
-            )
-    bound = settings.max_weight_sum
-    if bound is not None and weights.sum() > bound * (1 + 1e-12):
-        raise ValueError(
-            f"the initial weights sum to {weights.sum():,.6g}, more than max_weight_sum = "
-            f"{bound:,.6g}. Raise the bound (the paper's choice is the number of rows, "
-            f"{num_rows:,}) or give smaller initial_weights."
-        )
-    return weights.astype(np.float64)
-
-
-def _given_rows(indices: np.ndarray, num_rows: int, coreset_size: int) -> Selected:
-    if indices.shape != (coreset_size,) or indices.dtype.kind not in "iu":
-        raise ValueError(
-            f"selection as an array must hold coreset_size = {coreset_size} integers; got shape "
-            f"{indices.shape} and dtype {indices.dtype}."
-        )
-    if indices.min() < 0 or indices.max() >= num_rows or len(np.unique(indices)) < coreset_size:
-        raise ValueError(f"selection must hold distinct row indices from 0 to {num_rows - 1:,}.")
-    return Selected(indices, np.full(coreset_size, num_rows / coreset_size))
 
 
 def check_seed(seed: Any) -> int:

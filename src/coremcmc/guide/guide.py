@@ -3,7 +3,6 @@
 The mode and the curvature there, which rows matter, and weights to start from.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ import jax
 import numpy as np
 
 from coremcmc.base import DataSource, Model, Position
-from coremcmc.fitting.settings import Settings, within_bound
 from coremcmc.gradient.control_passes import BLOCK_ROWS, NUM_EXACT, Largest, make_control, spreads
 from coremcmc.gradient.control_variate import ControlVariate
 from coremcmc.gradient.estimated_sums import EstimatedSums
@@ -29,7 +27,6 @@ from coremcmc.selection import Selected
 
 __all__ = ["Guide", "consult", "make_guide"]
 
-_FITTED = "least_squares"
 _SPREAD_DRAWS, _FEW_SPREAD_DRAWS, _MANY_ROWS = 32, 12, 200_000
 
 
@@ -63,26 +60,25 @@ class Guide:
         self,
         model: Model,
         data: DataSource,
-        settings: Settings,
+        control: ControlVariate,
         selected: Selected,
+        num_chains: int,
         seed: int,
-        given: Position | None,
-    ) -> tuple[Selected, ControlVariate | None, Position]:
-        """Return the weights to start from, the control variate, and where the chains start."""
+        *,
+        fits_weights: bool,
+    ) -> tuple[np.ndarray, Position]:
+        """Return the weights to start from, and where the chains start."""
         rng = np.random.default_rng([seed, 3])
-        control = self.control(model, data)
         size = enough_rows(data.num_rows, self.remaining_variance)
         some = np.sort(rng.choice(data.num_rows, size, replace=False))
         sums = EstimatedSums(model, data, control, some)
         draws = near_posterior(self.laplace, sums.with_priors, rng, NUM_DRAWS)
-        if isinstance(settings.initial_weights, str) and settings.initial_weights == _FITTED:
+        weights = selected.weights
+        if fits_weights:
             rows = data.take(selected.indices)
-            like = self.laplace.position
-            weights = fitted_weights(model, rows, draws, like, selected.weights)
-            selected = selected._replace(weights=within_bound(settings, weights))
-        if given is None:
-            given = unflatten(draws.resample(rng, settings.num_chains), self.laplace.position)
-        return selected, control if settings.control_variate else None, given
+            weights = fitted_weights(model, rows, draws, self.laplace.position, weights)
+        positions = unflatten(draws.resample(rng, num_chains), self.laplace.position)
+        return weights, positions
 
     def control(self, model: Model, data: DataSource) -> ControlVariate:
         """Return the control variate, with its exact rows, off where it would not help."""
@@ -99,26 +95,19 @@ class Guide:
 def consult(
     model: Model,
     data: DataSource,
-    settings: Settings,
     coreset_size: int,
     seed: int,
     progress: Callable[[int], None] | None = None,
-) -> tuple[Settings, Guide | None]:
-    """Make the passes that the settings ask for; without a mode, say so and do without."""
-    if not settings.is_guided:
-        return settings, None
+) -> Guide:
+    """Make the passes; :class:`coremcmc.posterior.mode.NoModeError` where there is no mode."""
     few = data.take(np.arange(min(2, data.num_rows)))
     start = first_position(model, few, seed)
+    rng = np.random.default_rng([seed, 2])
     try:
-        rng = np.random.default_rng([seed, 2])
-        return settings, make_guide(model, data, coreset_size, start, rng, progress)
+        return make_guide(model, data, coreset_size, start, rng, progress)
     except NoModeError as error:
-        warnings.warn(
-            f"{error} Going on without it: uniform rows, plain subsampling, and a kernel that "
-            "needs no gradient.",
-            stacklevel=3,
-        )
-        return settings.without_guide(model, is_too_large(len(flatten(start)))), None
+        error.is_large = is_too_large(len(flatten(start)))
+        raise
 
 
 def make_guide(

@@ -35,7 +35,12 @@ _FLOOR = 1e-10  # of the curvature's eigenvalues, relative to the largest
 
 
 class NoModeError(ValueError):
-    """The posterior has no mode that Newton's method finds."""
+    """The posterior has no mode that Newton's method finds.
+
+    ``is_large`` tells that it was not looked for: the parameters are too many for a matrix.
+    """
+
+    is_large = False
 
 
 @dataclass(frozen=True)

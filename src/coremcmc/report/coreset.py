@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from coremcmc.coreset import Coreset
 from coremcmc.report.formatting import cell, count, number, percent
 from coremcmc.report.svg import Chart, Figure
-
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Coreset
 
 __all__ = [
     "RowTable",
@@ -37,7 +35,7 @@ def _half(weights: np.ndarray) -> int:
     return int(np.searchsorted(shares, 0.5 * shares[-1])) + 1
 
 
-def weight_facts(coreset: "Coreset") -> list[tuple[str, str, str]]:
+def weight_facts(coreset: Coreset) -> list[tuple[str, str, str]]:
     """Name, number and explanation of what the weights amount to."""
     weights = np.asarray(coreset.weights, dtype=float)
     size, total = len(weights), float(weights.sum())
@@ -58,7 +56,7 @@ def weight_facts(coreset: "Coreset") -> list[tuple[str, str, str]]:
     return facts
 
 
-def weight_figures(coreset: "Coreset") -> list[Figure]:
+def weight_figures(coreset: Coreset) -> list[Figure]:
     """Draw a histogram of the weights, and the share that the heaviest rows carry."""
     weights = np.asarray(coreset.weights, dtype=float)
     positive = weights[np.isfinite(weights) & (weights > 0)]
@@ -142,7 +140,7 @@ class RowTable:
     num_left_out: int
 
 
-def check_coreset_table(table: Any, coreset: "Coreset") -> None:
+def check_coreset_table(table: Any, coreset: Coreset) -> None:
     """Raise where a table is not one of the coreset's rows."""
     if not hasattr(table, "iloc") or not hasattr(table, "columns"):
         raise ValueError(
@@ -157,7 +155,7 @@ def check_coreset_table(table: Any, coreset: "Coreset") -> None:
         )
 
 
-def heaviest_rows(coreset: "Coreset", table: Any = None, most: int = 12) -> RowTable:
+def heaviest_rows(coreset: Coreset, table: Any = None, most: int = 12) -> RowTable:
     """Return the rows with the largest weights.
 
     Parameters

@@ -3,12 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from coremcmc.fitting.result import Fit
 from coremcmc.report.formatting import cell, count, duration, number
-
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Fit
 
 __all__ = ["STOPPED", "cost_of", "facts_of", "hot_start_of", "reproduction"]
 
@@ -23,7 +21,7 @@ STOPPED = {
 Facts = list[tuple[str, str]]
 
 
-def facts_of(fit: "Fit", extra: Mapping[str, Any] | None) -> Facts:
+def facts_of(fit: Fit, extra: Mapping[str, Any] | None) -> Facts:
     """Return names and values, the user's own first."""
     config, settings = fit.config, fit.config["settings"]
     facts = [(str(name), cell(value, 300)) for name, value in (extra or {}).items()]
@@ -77,7 +75,7 @@ def _columns(data: Any) -> str:
     return ", ".join(parts)
 
 
-def _ended(fit: "Fit") -> str:
+def _ended(fit: Fit) -> str:
     """Say why the run ended, with the numbers that decided it where they are known."""
     return fit.stop_reason or STOPPED.get(fit.stopped, str(fit.stopped))
 
@@ -86,7 +84,7 @@ def _plain(value: Any) -> str:
     return str(value).strip("'")
 
 
-def hot_start_of(fit: "Fit") -> str:
+def hot_start_of(fit: Fit) -> str:
     """Say how the hot start went."""
     if fit.config["settings"]["hot_start"] is None:
         return "off"
@@ -97,7 +95,7 @@ def hot_start_of(fit: "Fit") -> str:
     return text + " (forced by its cap)" if fit.hot_start["is_forced"] else text
 
 
-def _draws(fit: "Fit") -> str:
+def _draws(fit: Fit) -> str:
     posterior = fit.posterior
     if not posterior:
         return "none"
@@ -106,7 +104,7 @@ def _draws(fit: "Fit") -> str:
     return f"{chains} chains × {count(draws)}, {how}"
 
 
-def cost_of(fit: "Fit") -> list[tuple[str, str, str]]:
+def cost_of(fit: Fit) -> list[tuple[str, str, str]]:
     """Return name, number and explanation of what the training took."""
     evaluations, iteration = fit.traces["num_evaluations"], fit.traces["iteration"]
     done, recorded = (int(x[-1]) if len(x) else 0 for x in (evaluations, iteration))
@@ -128,7 +126,7 @@ def cost_of(fit: "Fit") -> list[tuple[str, str, str]]:
     ]
 
 
-def reproduction(fit: "Fit") -> dict[str, Any]:
+def reproduction(fit: Fit) -> dict[str, Any]:
     """All that it takes to run the same fit again, as text to copy."""
     return {
         "note": "The same call, with the same data and versions on the same kind of device, gives "
@@ -140,7 +138,7 @@ def reproduction(fit: "Fit") -> dict[str, Any]:
     }
 
 
-def _call(fit: "Fit") -> str:
+def _call(fit: Fit) -> str:
     """Return the call as Python, with what the model and the data were."""
     config, settings = fit.config, fit.config["settings"]
     versions = config.get("versions", {})
@@ -162,7 +160,7 @@ def _call(fit: "Fit") -> str:
     return "\n".join(lines)
 
 
-def _configuration(fit: "Fit") -> str:
+def _configuration(fit: Fit) -> str:
     """Return settings, versions, model and data as JSON."""
     ended = {"iteration": fit.iteration, "stopped": fit.stopped}
     return json.dumps({**fit.config, **ended}, indent=2, ensure_ascii=False, default=str)

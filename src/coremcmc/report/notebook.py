@@ -6,18 +6,16 @@ sheet that could touch what else is on the page.
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from coremcmc.coreset import Coreset
+from coremcmc.fitting.result import Fit
 from coremcmc.report.coreset import effective_rows, heaviest_rows
 from coremcmc.report.facts import facts_of
 from coremcmc.report.formatting import count, decimals_for, duration, fixed, number, percent
 from coremcmc.report.parameters import parameters_of
 from coremcmc.report.verdict import headline_of, remarks_of
-
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Coreset, Fit
 
 __all__ = ["coreset_html", "fit_html"]
 
@@ -28,7 +26,7 @@ _MOST_COLUMNS = 8
 _TONES = {"good": "#2e9e6b", "usable": "#c08000", "poor": "#d9534f", "none": "#808080"}
 
 
-def fit_html(fit: "Fit") -> str:
+def fit_html(fit: Fit) -> str:
     """Verdict, posterior table, and what was run behind a fold."""
     with np.errstate(all="ignore"):
         parameters, total = parameters_of(fit, _MOST_PARAMETERS)
@@ -66,7 +64,7 @@ def fit_html(fit: "Fit") -> str:
     return _block(parts)
 
 
-def coreset_html(coreset: "Coreset") -> str:
+def coreset_html(coreset: Coreset) -> str:
     """Size, weights, and the heaviest rows behind a fold."""
     weights = np.asarray(coreset.weights, dtype=float)
     size = len(weights)

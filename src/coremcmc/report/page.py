@@ -7,12 +7,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from coremcmc.certificate.certificate import Certificate
 from coremcmc.files import check_writable, replacing
+from coremcmc.fitting.result import Fit
 from coremcmc.report.chains import slowest_chains
 from coremcmc.report.coreset import (
     check_coreset_table,
@@ -34,9 +35,6 @@ from coremcmc.report.parameters import (
 )
 from coremcmc.report.training import training
 from coremcmc.report.verdict import headline_of, is_doubtful, key_numbers, remarks_of, warning_list
-
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Fit
 
 __all__ = ["SECTIONS", "Section", "Subject", "render", "write_report"]
 
@@ -63,7 +61,7 @@ class Subject:
         See :func:`write_report`.
     """
 
-    fit: "Fit"
+    fit: Fit
     parameters: list[Parameter]
     num_parameters: int
     remarks: list[str]
@@ -93,7 +91,7 @@ class Section:
 
 
 def write_report(
-    fit: "Fit",
+    fit: Fit,
     path: str | Path,
     *,
     title: str | None = None,
@@ -130,7 +128,7 @@ def write_report(
 
 
 def render(
-    fit: "Fit",
+    fit: Fit,
     *,
     title: str | None = None,
     coreset_table: Any = None,
@@ -176,7 +174,7 @@ def _body(section: Section, subject: Subject) -> str:
     return template.render(**content, content=content)
 
 
-def _num_in_table(fit: "Fit") -> int:
+def _num_in_table(fit: Fit) -> int:
     """Return for how many parameters ESS and R-hat are computed in a few seconds."""
     posterior = fit.posterior
     num_draws = int(np.prod(next(iter(posterior.values())).shape[:2])) if posterior else 1

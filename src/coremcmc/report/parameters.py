@@ -5,15 +5,13 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from coremcmc.certificate.certificate import Certificate, reweighted
-from coremcmc.diagnostics import convergence, coordinate_names
-
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Fit
+from coremcmc.diagnostics import convergence
+from coremcmc.fitting.result import Fit
+from coremcmc.pytrees import coordinate_names
 
 __all__ = [
     "FEWEST_ESS",
@@ -68,9 +66,7 @@ class Parameter:
     laplace_sd: float = math.nan
 
 
-def parameters_of(
-    fit: "Fit", most: int, *, is_telling: bool = False
-) -> tuple[list[Parameter], int]:
+def parameters_of(fit: Fit, most: int, *, is_telling: bool = False) -> tuple[list[Parameter], int]:
     """Return some parameters of a fit's posterior, and how many there are in all.
 
     Parameters
@@ -129,7 +125,7 @@ def _columns(parts: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
     return np.concatenate(found, axis=2)
 
 
-def beside_the_full_posterior(fit: "Fit", parameters: Sequence[Parameter]) -> list[Parameter]:
+def beside_the_full_posterior(fit: Fit, parameters: Sequence[Parameter]) -> list[Parameter]:
     """Fill in what the certificate says of parameters: corrected and Laplace mean and sd.
 
     The certificate's importance weights correct any function of its draws. Where the fit has other
@@ -156,9 +152,9 @@ def beside_the_full_posterior(fit: "Fit", parameters: Sequence[Parameter]) -> li
     ]
 
 
-def position_draws(fit: "Fit") -> np.ndarray:
+def position_draws(fit: Fit) -> np.ndarray:
     """Return the draws of ``fit.posterior`` as vectors: draws × chains × coordinates."""
-    return fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
+    return fit.sampled_positions if fit.sampled else fit.latter_positions
 
 
 def _are_judged(positions: np.ndarray, certificate: Certificate) -> bool:

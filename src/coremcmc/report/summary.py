@@ -1,20 +1,16 @@
 """One screen of text about a fit."""
 
-from typing import TYPE_CHECKING
-
+from coremcmc.fitting.result import Fit
 from coremcmc.report.coreset import effective_rows
 from coremcmc.report.facts import hot_start_of
 from coremcmc.report.parameters import parameters_of
 
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Fit
-
-__all__ = ["summarize", "warnings_of"]
+__all__ = ["summarize"]
 
 _MAX_PARAMETERS = 24
 
 
-def summarize(fit: "Fit") -> str:
+def summarize(fit: Fit) -> str:
     """What was run, how it went, the posterior, and warnings."""
     settings = fit.config["settings"]
     evaluations = int(fit.traces["num_evaluations"][-1]) if len(fit.positions) else 0
@@ -32,35 +28,10 @@ def summarize(fit: "Fit") -> str:
         "",
         *_table(fit),
     ]
-    return "\n".join(lines + [f"warning: {text}" for text in warnings_of(fit)])
+    return "\n".join(lines + [f"warning: {text}" for text in fit.warnings])
 
 
-def warnings_of(fit: "Fit") -> list[str]:
-    """What a user should know, each with a remedy."""
-    found = []
-    if fit.stopped == "interrupted":
-        found.append(
-            "the run was interrupted; where it has a checkpoint, resume=True goes on from it."
-        )
-    if fit.config["settings"]["hot_start"] is not None and fit.hot_start["passed_at"] < 0:
-        found.append(
-            "the hot-start test has not passed, so the weights have not moved. Run longer."
-        )
-    if fit.hot_start["is_forced"]:
-        found.append(
-            "the chains had not settled when the hot start reached its cap, and the weights were "
-            "released all the same. Start the chains nearer to the mass (initial_positions), or "
-            "raise HotStart(max_iterations=...)."
-        )
-    if fit.verdict is not None and fit.verdict.verdict == "poor":
-        found.append(
-            "the certificate calls this coreset poor, so its posterior is not to be relied on. "
-            "fit.certificate() says why, and what to do."
-        )
-    return found
-
-
-def _table(fit: "Fit") -> list[str]:
+def _table(fit: Fit) -> list[str]:
     parameters, total = parameters_of(fit, _MAX_PARAMETERS)
     if not parameters:
         return ["(no draws)"]

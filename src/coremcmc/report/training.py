@@ -1,23 +1,21 @@
 """How the training went: one small chart for each trace."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from coremcmc.fitting.result import Fit
 from coremcmc.report.chains import draw_chains, orange_chain
 from coremcmc.report.formatting import count, number, shorten
 from coremcmc.report.svg import Chart, Figure, finite_range, thinned
-
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Fit
 
 __all__ = ["training"]
 
 _MOST_MEANS = 24
 
 
-def training(fit: "Fit") -> dict[str, Any]:
+def training(fit: Fit) -> dict[str, Any]:
     """Return the figures, and what they have in common."""
     figures = _figures(fit)
     if not figures:
@@ -30,7 +28,7 @@ def training(fit: "Fit") -> dict[str, Any]:
     return {"note": note, "figures": figures}
 
 
-def _figures(fit: "Fit") -> list[Figure]:
+def _figures(fit: Fit) -> list[Figure]:
     """Draw what the traces hold; nothing for what they do not."""
     if len(fit.traces.get("iteration", ())) < 2:
         return []
@@ -49,7 +47,7 @@ def _figures(fit: "Fit") -> list[Figure]:
 
 
 def _over_time(
-    fit: "Fit",
+    fit: Fit,
     label: str,
     values: np.ndarray,
     y_title: str,
@@ -73,7 +71,7 @@ def _over_time(
     return chart
 
 
-def _mark_hot_start(chart: Chart, fit: "Fit") -> None:
+def _mark_hot_start(chart: Chart, fit: Fit) -> None:
     if fit.hot_start["passed_at"] > 0:
         chart.vertical(float(fit.hot_start["passed_at"]), "mark")
 
@@ -91,7 +89,7 @@ def _figure(title: str, chart: Chart | None, caption: str) -> Figure | None:
     return None if chart is None else Figure(title, (chart.svg(),), caption)
 
 
-def _gradient_norm(fit: "Fit") -> Figure | None:
+def _gradient_norm(fit: Fit) -> Figure | None:
     values = fit.traces["gradient_norm"]
     label = "Norm of the gradient over the iterations"
     chart = _over_time(fit, label, values, "norm (log scale)", is_log=True, smooth=True)
@@ -103,7 +101,7 @@ def _gradient_norm(fit: "Fit") -> Figure | None:
     )
 
 
-def _hot_start(fit: "Fit") -> Figure | None:
+def _hot_start(fit: Fit) -> Figure | None:
     if fit.config["settings"]["hot_start"] is None:
         return None
     iteration = np.asarray(fit.traces["iteration"], dtype=float)
@@ -147,7 +145,7 @@ def _hot_start(fit: "Fit") -> Figure | None:
     )
 
 
-def _log_potentials(fit: "Fit") -> Figure | None:
+def _log_potentials(fit: Fit) -> Figure | None:
     iteration = np.asarray(fit.traces["iteration"], dtype=float)
     chains = np.asarray(fit.traces["log_potentials"], dtype=float).T
     later = chains[:, chains.shape[1] // 10 :]
@@ -177,7 +175,7 @@ def _log_potentials(fit: "Fit") -> Figure | None:
     )
 
 
-def _weight_sum(fit: "Fit") -> Figure | None:
+def _weight_sum(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["weights_sum"], dtype=float) / fit.coreset.num_rows
     label = "Sum of the weights over the number of rows"
     chart = _over_time(fit, label, values, "Σ weights ÷ N", include=(0.95, 1.05))
@@ -191,7 +189,7 @@ def _weight_sum(fit: "Fit") -> Figure | None:
     )
 
 
-def _largest_weight(fit: "Fit") -> Figure | None:
+def _largest_weight(fit: Fit) -> Figure | None:
     total = np.asarray(fit.traces["weights_sum"], dtype=float)
     values = 100 * np.asarray(fit.traces["weights_max"], dtype=float) / np.where(total, total, 1.0)
     chart = _over_time(
@@ -205,7 +203,7 @@ def _largest_weight(fit: "Fit") -> Figure | None:
     )
 
 
-def _effective_rows(fit: "Fit") -> Figure | None:
+def _effective_rows(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["weights_ess"], dtype=float)
     zeros = np.asarray(fit.traces["weights_num_zero"], dtype=float)
     size = len(fit.coreset)
@@ -223,7 +221,7 @@ def _effective_rows(fit: "Fit") -> Figure | None:
     return found
 
 
-def _residual_variance(fit: "Fit") -> Figure | None:
+def _residual_variance(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["residual_variance"], dtype=float)
     chart = _over_time(
         fit,
@@ -242,7 +240,7 @@ def _residual_variance(fit: "Fit") -> Figure | None:
     )
 
 
-def _control_ratio(fit: "Fit") -> Figure | None:
+def _control_ratio(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["control_ratio"], dtype=float)
     if not fit.config["settings"].get("control_variate"):
         return None
@@ -263,7 +261,7 @@ def _control_ratio(fit: "Fit") -> Figure | None:
     )
 
 
-def _running_mean(fit: "Fit") -> Figure | None:
+def _running_mean(fit: Fit) -> Figure | None:
     """Draw the distance of the running mean from where it ends, in sds."""
     iteration = np.asarray(fit.traces["iteration"], dtype=float)
     with np.errstate(all="ignore"):

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from coremcmc.certificate.certificate import Certificate
+from coremcmc.fitting.result import Fit
 from coremcmc.report.coreset import effective_rows
 from coremcmc.report.formatting import (
     MISSING,
@@ -19,10 +20,6 @@ from coremcmc.report.formatting import (
     shorten,
 )
 from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter
-from coremcmc.report.summary import warnings_of
-
-if TYPE_CHECKING:
-    from coremcmc.fitting.result import Fit
 
 __all__ = ["Headline", "headline_of", "is_doubtful", "key_numbers", "remarks_of", "warning_list"]
 
@@ -57,7 +54,7 @@ class Headline:
     to_do: str
 
 
-def headline_of(fit: "Fit") -> Headline:
+def headline_of(fit: Fit) -> Headline:
     """Return the verdict on a fit, or that there is none."""
     certificate = fit.verdict
     if certificate is None:
@@ -73,7 +70,7 @@ def headline_of(fit: "Fit") -> Headline:
     return Headline(verdict, _MARKS.get(verdict, "?"), verdict.capitalize(), reason, to_do)
 
 
-def key_numbers(fit: "Fit", parameters: Sequence[Parameter]) -> list[tuple[str, str, str]]:
+def key_numbers(fit: Fit, parameters: Sequence[Parameter]) -> list[tuple[str, str, str]]:
     """Return name, number and explanation of what matters most."""
     coreset = fit.coreset
     size = len(coreset)
@@ -125,14 +122,14 @@ def is_doubtful(certificate: Certificate) -> bool:
     return certificate.pareto_k > 0.7 and certificate.residual_variance > 0.01
 
 
-def remarks_of(fit: "Fit", parameters: Sequence[Parameter]) -> list[str]:
+def remarks_of(fit: Fit, parameters: Sequence[Parameter]) -> list[str]:
     """Return sentences; the most serious come first."""
     found = []
     if fit.verdict is not None and fit.verdict.verdict != "good":
         reasons = " ".join(sentence(text) for text in fit.verdict.reasons)
         found.append(f"The certificate says {fit.verdict.verdict}. {reasons}")
     # What they say of the certificate is said above, with its reasons.
-    others = [text for text in warnings_of(fit) if not text.startswith("the certificate")]
+    others = [text for text in fit.warnings if not text.startswith("the certificate")]
     found += [sentence(text) for text in others]
     if fit.stopped == "failed":
         found.append(
@@ -167,7 +164,7 @@ def warning_list(remarks: Sequence[str]) -> dict[str, Any]:
     return {"remarks": remarks} if remarks else {"text": f"{none}wrong."}
 
 
-def _about_draws(fit: "Fit", parameters: Sequence[Parameter]) -> list[str]:
+def _about_draws(fit: Fit, parameters: Sequence[Parameter]) -> list[str]:
     if not parameters:
         return [
             "There are no draws: the run ended before its first record. Run it longer, or record "

@@ -100,9 +100,8 @@ def title_of(request: Any) -> str:
 def show_fit(folder: Any, fit: Any, output: Output, status: str | None = None) -> None:
     """Show the verdict, the posterior, and where the files are."""
     from coremcmc.report.parameters import parameters_of
-    from coremcmc.report.summary import warnings_of
 
-    for text in warnings_of(fit):
+    for text in fit.warnings:
         output.warn(text)
     if output.as_json:
         output.result(describe_fit(folder, fit, status))
