@@ -58,8 +58,8 @@ class Certificate:
         The smallest effective number of the draws over the coordinates that mix worst.
     importance
         Weights of ``num_draws`` draws, evenly spaced over all, that make of them draws of the full
-        posterior; they sum to one. None in a file of an older version. :func:`reweighted` corrects
-        any function of θ by them.
+        posterior; they sum to one. None in a file of an older version.
+        :func:`~coremcmc.certificate.certificate.reweighted` corrects any function of θ by them.
     """
 
     verdict: str

@@ -58,7 +58,7 @@ class Subject:
     remarks
         What the reader should be warned of.
     coreset_table, extra
-        See :func:`write_report`.
+        See :func:`coremcmc.report.write_report`.
     """
 
     fit: Fit
@@ -135,7 +135,7 @@ def render(
     extra: Mapping[str, Any] | None = None,
     sections: Sequence[Section] | None = None,
 ) -> str:
-    """Return the report as text; see :func:`write_report`. ``SECTIONS`` are shown by default."""
+    """Return the report as text; see :func:`write_report`. By default all ``SECTIONS``."""
     if coreset_table is not None:
         check_coreset_table(coreset_table, fit.coreset)
     sections = SECTIONS if sections is None else sections
