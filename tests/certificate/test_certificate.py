@@ -9,7 +9,7 @@ import pytest
 
 import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation
-from coremcmc.certificate.certificate import Certificate
+from coremcmc.certificate.certificate import Certificate, reweighted
 from coremcmc.certificate.certificate import judge as judge_certificate
 from coremcmc.certificate.certify import _estimated, certify
 from coremcmc.data import MemoryData
@@ -101,6 +101,13 @@ def test_a_small_shift_is_measured_and_corrected():
     assert np.abs(found.corrected_mean - full).max() / sd < 4 / np.sqrt(400) + 0.05
     assert np.abs(found.corrected_sd / sd - 1).max() < 4 * 1.5 / np.sqrt(800)
     assert found.squared_z == pytest.approx(np.mean(found.shift**2))
+    assert found.importance.sum() == pytest.approx(1.0)
+    # Any function of θ is corrected by them: E exp(θ_0) of a Gaussian is exp(μ + σ²/2).
+    bent = np.exp(draws.reshape(-1, 3)[:, :1])
+    mean, spread = reweighted(bent, found.importance)
+    lognormal = np.exp(full[0] + sd**2 / 2)
+    assert abs(mean - lognormal) / spread < 4 / np.sqrt(400) + 0.05
+    assert abs(bent.mean() - lognormal) / spread > 0.4
     slope, bend = (1 - shifted) @ X, (1 - shifted).sum()
     exact = np.var(draws @ slope - 0.5 * bend * np.square(draws).sum(axis=-1), ddof=1)
     assert found.residual_variance == pytest.approx(exact, rel=0.3)
@@ -373,6 +380,8 @@ def test_a_certificate_survives_a_file(tmp_path, k):
             np.testing.assert_array_equal(getattr(back, name), value, err_msg=name)
         again = Certificate.from_dict(verdict.to_dict())
         assert str(again) == str(back) == str(verdict)
+        older = {name: value for name, value in verdict.to_dict().items() if name != "importance"}
+        assert Certificate.from_dict(older).importance is None
 
 
 def small_fit(data=None):

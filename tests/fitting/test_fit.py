@@ -524,7 +524,7 @@ def test_a_checkpoint_is_a_fit_in_itself(tmp_path):
     assert part.posterior["beta"].shape[1] > 0
     assert "beta[0]" in part.summary()
     part.to_arviz()
-    part.plot(tmp_path / "part.png")
+    assert "still running" in part.report(tmp_path / "part.html").read_text()
 
 
 def test_files_have_the_users_permissions(tmp_path):
@@ -591,10 +591,16 @@ def test_a_forced_start_is_a_warning():
     assert "forced" in fit.summary()
 
 
-def test_the_plot_is_a_picture(tmp_path):
-    path = short_fit().plot(tmp_path / "fit.png")
-    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+def test_the_report_takes_the_place_of_the_plot(tmp_path):
+    fit = short_fit()
+    with pytest.raises(AttributeError, match=r"fit\.report.*arviz\.plot_trace"):
+        fit.plot(tmp_path / "fit.png")
+    assert not list(tmp_path.iterdir())
+    path = fit.report(tmp_path / "fit.html")
     assert path.stat().st_size > 20_000
+    drawn = path.read_text()
+    for panel in ("Gradient norm", "Running posterior mean", "Weights", "Marginal densities"):
+        assert f"<h3>{panel}</h3>" in drawn
 
 
 def test_the_progress_bar_is_shown_when_asked_and_silent_otherwise(capsys):

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from coremcmc.report import render
+
+LIMIT = 3_000_000
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 
@@ -72,3 +75,13 @@ class Page(HTMLParser):
                 if heading in header:
                     return header, rows[place + 1 :]
         raise AssertionError(f"no table has a column {heading!r}")
+
+
+def page_of(fit, **options):
+    text = render(fit, **options)
+    assert len(text.encode()) < LIMIT
+    return Page(text)
+
+
+def numbers_in(cell):
+    return float(cell.replace(",", ""))

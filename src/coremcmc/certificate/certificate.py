@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Certificate", "judge"]
+__all__ = ["Certificate", "evenly_spaced", "judge", "reweighted"]
 
 _GOOD, _USABLE = "good", "usable"
 _AGREES = "means and spreads agree with the full posterior's as far as can be seen."
@@ -56,6 +56,10 @@ class Certificate:
         residual variance contains it, so that the verdict errs on the safe side.
     effective_draws
         The smallest effective number of the draws over the coordinates that mix worst.
+    importance
+        Weights of ``num_draws`` draws, evenly spaced over all, that make of them draws of the full
+        posterior; they sum to one. None in a file of an older version.
+        :func:`~coremcmc.certificate.certificate.reweighted` corrects any function of θ by them.
     """
 
     verdict: str
@@ -72,6 +76,7 @@ class Certificate:
     num_draws: int = 0
     noise_variance: float = 0.0
     effective_draws: float = float("inf")
+    importance: np.ndarray | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for a file."""
@@ -82,8 +87,8 @@ class Certificate:
         """Rebuild from what :meth:`to_dict` returned."""
         arrays = ("mean", "sd", "corrected_mean", "corrected_sd", "laplace_mean", "laplace_sd")
         found: dict[str, Any] = dict(values)
-        for name in arrays:
-            found[name] = None if values[name] is None else np.array(values[name])
+        for name in (*arrays, "importance"):
+            found[name] = None if values.get(name) is None else np.array(values[name])
         return cls(**found)
 
     @property
@@ -125,6 +130,33 @@ class Certificate:
 
 def _positive(sd: np.ndarray) -> np.ndarray:
     return np.maximum(sd, np.finfo(float).tiny)
+
+
+def reweighted(values: np.ndarray, importance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sd of the columns of all draws, corrected by the weights of some of them.
+
+    Parameters
+    ----------
+    values
+        Any functions of θ at the draws that were judged: draws × functions.
+    importance
+        Weights of draws that are evenly spaced over these; they sum to one.
+    """
+    chosen = values[evenly_spaced(len(values), len(importance))]
+    mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
+    # Corrections are differences within the same draws, so that their noise is not counted.
+    own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
+    weighted_mean = importance @ chosen
+    weighted_sd = np.sqrt(importance @ np.square(chosen - weighted_mean))
+    # What never varies, an indicator that is always one, is left as it is.
+    varies = (own_sd > 0) & (weighted_sd > 0)
+    corrected_mean = np.where(varies, mean + (weighted_mean - own_mean), mean)
+    return corrected_mean, np.where(varies, sd * weighted_sd / np.where(varies, own_sd, 1.0), sd)
+
+
+def evenly_spaced(total: int, num: int) -> np.ndarray:
+    """Which of all draws are judged."""
+    return np.linspace(0, total - 1, num).astype(int)
 
 
 def judge(found: Certificate, other_mode: np.ndarray | None) -> tuple[str, list[str]]:

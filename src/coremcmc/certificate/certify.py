@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coremcmc.base import DataSource, Model, Position, Rows
-from coremcmc.certificate.certificate import Certificate, judge
+from coremcmc.certificate.certificate import Certificate, evenly_spaced, judge, reweighted
 from coremcmc.certificate.other_modes import unvisited_mode
 from coremcmc.data.passes import full_pass
 from coremcmc.diagnostics import effective_draws, pareto_smooth, split_rhat
@@ -87,7 +87,7 @@ def _certify(
     like = _example_position(model, stored_rows)
     flat = positions.reshape(-1, positions.shape[-1])
     num_draws = int(np.clip(_EVALUATIONS / data.num_rows, _FEWEST_DRAWS, _NUM_DRAWS))
-    chosen = flat[np.linspace(0, len(flat) - 1, min(num_draws, len(flat))).astype(int)]
+    chosen = flat[evenly_spaced(len(flat), min(num_draws, len(flat)))]
     draws = unflatten(chosen, like)
     if control is None:
         totals = full_pass(data, SumOfLogLikelihoods(model), draws, progress=progress)
@@ -101,25 +101,17 @@ def _certify(
     log_weights, pareto_k = pareto_smooth(log_ratio)
     importance = np.exp(log_weights - log_weights.max())
     importance /= importance.sum()
-    mean, sd = flat.mean(axis=0), flat.std(axis=0, ddof=1)
-    # Corrections are differences within the same draws, so that their noise is not counted.
-    own_mean, own_sd = chosen.mean(axis=0), chosen.std(axis=0)
-    weighted_mean = importance @ chosen
-    weighted_sd = np.sqrt(importance @ np.square(chosen - weighted_mean))
     if importance.max() > _MOST_OF_ALL:  # one draw has all the weight, and corrects nothing
         pareto_k = float("inf")
-    # A coordinate that never varies, an indicator that is always one, is left as it is.
-    varies = (own_sd > 0) & (weighted_sd > 0)
-    corrected_mean = np.where(varies, mean + (weighted_mean - own_mean), mean)
-    corrected_sd = np.where(varies, sd * weighted_sd / np.where(varies, own_sd, 1.0), sd)
+    corrected_mean, corrected_sd = reweighted(flat, importance)
     found = Certificate(
         "",
         [],
         float(np.var(log_ratio, ddof=1)),
         float(pareto_k),
         names,
-        mean,
-        sd,
+        flat.mean(axis=0),
+        flat.std(axis=0, ddof=1),
         corrected_mean,
         corrected_sd,
         None if laplace is None else laplace.mean,
@@ -127,6 +119,7 @@ def _certify(
         len(chosen),
         noise_variance,
         effective_draws(positions),
+        importance,
     )
     if positions.shape[1] > 1 and positions.shape[0] > 3:
         disagreement = split_rhat(positions)

@@ -7,7 +7,7 @@ are asked for.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -295,12 +295,10 @@ class Fit:
         seed
             For the choice of those rows.
         """
-        from coremcmc.report.arviz import to_arviz
+        from coremcmc.report.arviz import log_likelihoods, to_arviz
 
         if data is None:
             return to_arviz(self)
-        from coremcmc.report.loo_rows import log_likelihoods
-
         return to_arviz(self, log_likelihoods(self, data, num_loo_rows, model, seed))
 
     def report(
@@ -341,11 +339,12 @@ class Fit:
 
         return summarize(self)
 
-    def plot(self, path: str | Path) -> Path:
-        """Draw training and posterior in one picture; the file's suffix chooses its kind."""
-        from coremcmc.report.plotting import plot_fit
-
-        return plot_fit(self, Path(path))
+    def plot(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise, as this is gone: see :meth:`report`, and ArviZ for :meth:`to_arviz`."""
+        raise AttributeError(
+            "Fit.plot is gone. fit.report('report.html') draws what it drew, and more; for a "
+            "picture of one's own, arviz.plot_trace(fit.to_arviz()) and ArviZ's other plots."
+        )
 
     def __repr__(self) -> str:
         return f"Fit({self.coreset!r}, {self.iteration:,} iterations, {self.stopped})"

@@ -1,12 +1,22 @@
 """From a fit to ArviZ: InferenceData before version 1, DataTree from it on."""
 
+import functools
 import importlib
 import warnings
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-__all__ = ["to_arviz"]
+from coremcmc.base import Model, Position, Rows
+from coremcmc.data import as_data_source
+from coremcmc.fitting.result import Fit
+from coremcmc.pytrees import unflatten
+from coremcmc.report.parameters import position_draws
+
+__all__ = ["log_likelihoods", "to_arviz"]
 
 
 def _import_arviz() -> Any:
@@ -23,7 +33,7 @@ def _from_dict(groups: dict[str, dict[str, np.ndarray]]) -> Any:
     return arviz.from_dict(**groups)
 
 
-def to_arviz(fit: Any, log_likelihood: np.ndarray | None = None) -> Any:
+def to_arviz(fit: Fit, log_likelihood: np.ndarray | None = None) -> Any:
     """Posterior draws with sample stats, the coreset in its own group, and attributes."""
     posterior = fit.posterior
     kept = next(iter(posterior.values())).shape[1] if posterior else 0
@@ -73,3 +83,40 @@ def _add_group(data: Any, name: str, columns: dict[str, np.ndarray], rows: np.nd
             data.add_groups({name: dataset})
     else:
         data[name] = xarray.DataTree(dataset)
+
+
+def log_likelihoods(fit: Fit, data: Any, size: int, model: Model | None, seed: int) -> np.ndarray:
+    """Return chains × draws × rows, for ``loo``: ℓ of some rows at each draw of the posterior.
+
+    They are ``size`` rows, chosen uniformly from all the data.
+    """
+    model = fit.model if model is None else model
+    if model is None:
+        raise ValueError(
+            "a fit that was loaded from a file does not hold its model. Pass model=, the one that "
+            f"it was made with: {fit.config['model']}."
+        )
+    source = as_data_source(data, model)
+    if source.num_rows != fit.coreset.num_rows:
+        raise ValueError(
+            f"data has {source.num_rows:,} rows, but the fit was made from "
+            f"{fit.coreset.num_rows:,}."
+        )
+    rng = np.random.default_rng([seed, 5])
+    size = min(size, source.num_rows)
+    chosen = np.sort(rng.choice(source.num_rows, size, replace=False))
+    draws = position_draws(fit)
+    with jax.enable_x64(True):
+        rows = source.take(chosen)
+        prepared = jax.eval_shape(model.prepare_rows, rows)
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        like = jax.eval_shape(model.initial_position, key, prepared)
+        flat = unflatten(draws.reshape(-1, draws.shape[-1]), like)
+        values = np.asarray(_at_draws(model, rows, flat))
+    return np.swapaxes(values.reshape(*draws.shape[:2], size), 0, 1)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _at_draws(model: Model, stored: Rows, positions: Position) -> Float[Array, "draws rows"]:
+    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored))
+    return jax.lax.map(lambda position: model.loglikelihood_fn(position, rows), positions)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from coremcmc.report.figure import Figure
 from coremcmc.report.formatting import number, shorten
 from coremcmc.report.parameters import Parameter
-from coremcmc.report.svg import Chart, finite_range, thinned
+from coremcmc.report.svg import Chart, Figure, finite_range, thinned
 
 __all__ = ["draw_chains", "orange_chain", "slowest_chains", "standing_apart"]
 

@@ -1,12 +1,14 @@
-"""What was run, on what, and what it cost."""
+"""What was run, on what, what it cost, and all that it takes to run it again."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from coremcmc.fitting.result import Fit
 from coremcmc.report.formatting import cell, count, duration, number
 
-__all__ = ["STOPPED", "cost_of", "facts_of"]
+__all__ = ["STOPPED", "cost_of", "facts_of", "hot_start_of", "reproduction"]
 
 STOPPED = {
     "finished": "all iterations done",
@@ -19,7 +21,7 @@ STOPPED = {
 Facts = list[tuple[str, str]]
 
 
-def facts_of(fit: Any, extra: Mapping[str, Any] | None) -> Facts:
+def facts_of(fit: Fit, extra: Mapping[str, Any] | None) -> Facts:
     """Return names and values, the user's own first."""
     config, settings = fit.config, fit.config["settings"]
     facts = [(str(name), cell(value, 300)) for name, value in (extra or {}).items()]
@@ -36,7 +38,7 @@ def facts_of(fit: Any, extra: Mapping[str, Any] | None) -> Facts:
             else f"{count(fit.iteration)} of {count(settings['num_iterations'])}",
         ),
         ("Ended", _ended(fit)),
-        ("Hot start", _hot_start(fit)),
+        ("Hot start", hot_start_of(fit)),
         (
             "Markov chains",
             f"{settings['num_chains']} while training, moved by "
@@ -73,16 +75,17 @@ def _columns(data: Any) -> str:
     return ", ".join(parts)
 
 
-def _ended(fit: Any) -> str:
+def _ended(fit: Fit) -> str:
     """Say why the run ended, with the numbers that decided it where they are known."""
-    return getattr(fit, "stop_reason", "") or STOPPED.get(fit.stopped, str(fit.stopped))
+    return fit.stop_reason or STOPPED.get(fit.stopped, str(fit.stopped))
 
 
 def _plain(value: Any) -> str:
     return str(value).strip("'")
 
 
-def _hot_start(fit: Any) -> str:
+def hot_start_of(fit: Fit) -> str:
+    """Say how the hot start went."""
     if fit.config["settings"]["hot_start"] is None:
         return "off"
     passed_at = fit.hot_start["passed_at"]
@@ -92,7 +95,7 @@ def _hot_start(fit: Any) -> str:
     return text + " (forced by its cap)" if fit.hot_start["is_forced"] else text
 
 
-def _draws(fit: Any) -> str:
+def _draws(fit: Fit) -> str:
     posterior = fit.posterior
     if not posterior:
         return "none"
@@ -101,11 +104,10 @@ def _draws(fit: Any) -> str:
     return f"{chains} chains × {count(draws)}, {how}"
 
 
-def cost_of(fit: Any) -> list[tuple[str, str, str]]:
+def cost_of(fit: Fit) -> list[tuple[str, str, str]]:
     """Return name, number and explanation of what the training took."""
-    evaluations = fit.traces.get("num_evaluations", ())
-    done = int(evaluations[-1]) if len(evaluations) else 0
-    recorded = int(fit.traces["iteration"][-1]) if len(evaluations) else 0
+    evaluations, iteration = fit.traces["num_evaluations"], fit.traces["iteration"]
+    done, recorded = (int(x[-1]) if len(x) else 0 for x in (evaluations, iteration))
     subsampled = fit.iteration * int(fit.config["settings"]["subsample_size"])
     return [
         ("Time", duration(fit.seconds), "wall time in all: passes, training, draws, compiling"),
@@ -122,3 +124,43 @@ def cost_of(fit: Any) -> list[tuple[str, str, str]]:
             f"{number(subsampled / fit.coreset.num_rows, 3)} times the data",
         ),
     ]
+
+
+def reproduction(fit: Fit) -> dict[str, Any]:
+    """All that it takes to run the same fit again, as text to copy."""
+    return {
+        "note": "The same call, with the same data and versions on the same kind of device, gives "
+        "the same numbers. One click selects a block.",
+        "blocks": [
+            ("The call", _call(fit)),
+            ("The configuration, all settings and versions", _configuration(fit)),
+        ],
+    }
+
+
+def _call(fit: Fit) -> str:
+    """Return the call as Python, with what the model and the data were."""
+    config, settings = fit.config, fit.config["settings"]
+    versions = config.get("versions", {})
+    iterations = "auto" if settings.get("stops_early") else settings["num_iterations"]
+    data = config["data"]
+    digest = data.get("digest", "") if isinstance(data, dict) else ""
+    model = " ".join(str(config["model"]).split())
+    lines = [
+        f"# {', '.join(f'{name} {version}' for name, version in versions.items())}",
+        "fit = coremcmc.fit(",
+        f"    model,  # {model}",
+        f"    data,  # {fit.coreset.num_rows:,} rows{f', digest {digest}' if digest else ''}",
+        f"    coreset_size={len(fit.coreset)},",
+        f"    seed={config['seed']},",
+        f"    preset={config['preset']!r},",
+        f"    num_iterations={iterations!r},",
+        ")  # and what else you set: see settings below",
+    ]
+    return "\n".join(lines)
+
+
+def _configuration(fit: Fit) -> str:
+    """Return settings, versions, model and data as JSON."""
+    ended = {"iteration": fit.iteration, "stopped": fit.stopped}
+    return json.dumps({**fit.config, **ended}, indent=2, ensure_ascii=False, default=str)

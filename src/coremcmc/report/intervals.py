@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from coremcmc.report.figure import Figure
+from coremcmc.certificate.certificate import Certificate
 from coremcmc.report.formatting import number, shorten
 from coremcmc.report.parameters import Parameter
-from coremcmc.report.svg import Chart
+from coremcmc.report.svg import Chart, Figure
+from coremcmc.report.verdict import is_doubtful
 
 __all__ = ["agreement", "by_size", "forest"]
 
@@ -90,7 +90,7 @@ def _rows_chart(label: str, limits: tuple[float, float], names: Sequence[str]) -
     return chart
 
 
-def agreement(parameters: Sequence[Parameter], certificate: Any) -> Figure | None:
+def agreement(parameters: Sequence[Parameter], certificate: Certificate | None) -> Figure | None:
     """Draw the corrected and the Laplace posterior in sds of the coreset posterior."""
     if certificate is None:
         return None
@@ -132,11 +132,6 @@ def agreement(parameters: Sequence[Parameter], certificate: Any) -> Figure | Non
         f"coincide; a dot that lies off zero by more than 0.3 is a mean that is off.{doubt}",
         tuple(key),
     )
-
-
-def is_doubtful(certificate: Any) -> bool:
-    """Whether the corrected values are not to be relied on."""
-    return certificate.pareto_k > 0.7 and certificate.residual_variance > 0.01
 
 
 def _in_sds(parameter: Parameter, mean: float, sd: float) -> tuple[float, float]:

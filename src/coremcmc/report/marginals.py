@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coremcmc.report.figure import Figure
 from coremcmc.report.formatting import decimals_for, fixed, shorten
 from coremcmc.report.parameters import Parameter
-from coremcmc.report.svg import Chart
+from coremcmc.report.svg import Chart, Figure
 
 __all__ = ["density", "marginals"]
 

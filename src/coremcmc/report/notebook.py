@@ -6,17 +6,16 @@ sheet that could touch what else is on the page.
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
-from coremcmc.report.coreset import effective_rows
+from coremcmc.coreset import Coreset
+from coremcmc.fitting.result import Fit
+from coremcmc.report.coreset import effective_rows, heaviest_rows
 from coremcmc.report.facts import facts_of
 from coremcmc.report.formatting import count, decimals_for, duration, fixed, number, percent
-from coremcmc.report.heaviest import heaviest_rows
 from coremcmc.report.parameters import parameters_of
-from coremcmc.report.remarks import remarks_of
-from coremcmc.report.verdict import headline_of
+from coremcmc.report.verdict import headline_of, remarks_of
 
 __all__ = ["coreset_html", "fit_html"]
 
@@ -27,7 +26,7 @@ _MOST_COLUMNS = 8
 _TONES = {"good": "#2e9e6b", "usable": "#c08000", "poor": "#d9534f", "none": "#808080"}
 
 
-def fit_html(fit: Any) -> str:
+def fit_html(fit: Fit) -> str:
     """Verdict, posterior table, and what was run behind a fold."""
     with np.errstate(all="ignore"):
         parameters, total = parameters_of(fit, _MOST_PARAMETERS)
@@ -65,7 +64,7 @@ def fit_html(fit: Any) -> str:
     return _block(parts)
 
 
-def coreset_html(coreset: Any) -> str:
+def coreset_html(coreset: Coreset) -> str:
     """Size, weights, and the heaviest rows behind a fold."""
     weights = np.asarray(coreset.weights, dtype=float)
     size = len(weights)

@@ -1,20 +1,35 @@
 """The posterior, one entry for each number in it."""
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from coremcmc.certificate.certificate import Certificate, reweighted
 from coremcmc.diagnostics import convergence
+from coremcmc.fitting.result import Fit
 from coremcmc.pytrees import coordinate_names
-from coremcmc.report.comparisons import Comparison, compare, draws_needed
 
-__all__ = ["MOST_RHAT", "Parameter", "is_worrying", "parameters_of", "telling"]
+__all__ = [
+    "FEWEST_ESS",
+    "MOST_RHAT",
+    "Parameter",
+    "beside_the_full_posterior",
+    "is_worrying",
+    "on_their_scale",
+    "parameters_of",
+    "position_draws",
+    "telling",
+]
 
 MOST_RHAT, FEWEST_ESS = 1.01, 400  # what Vehtari et al. (2021) ask for
+_TOLERANCE = 1e-6  # of a linear relation, in sds of the parameter
+_MOST_COORDINATES = 300  # for which combinations are looked for
+_FEW_DRAWS = 200  # show that one number is a multiple of another; more would only cost time
+_FEWEST_DRAWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +46,10 @@ class Parameter:
         Of the coreset posterior; the last two hold 90 % of it.
     ess, rhat
         Bulk effective sample size and R-hat; NaN where there are too few draws.
-    corrected_mean, corrected_sd, laplace_mean, laplace_sd
-        See :class:`coremcmc.report.comparisons.Comparison`; NaN where nothing is known.
-    coordinate
-        The coordinate of the certificate that this is a multiple of, or −1.
+    corrected_mean, corrected_sd
+        Of the full posterior, by the certificate's importance weights; NaN where nothing is known.
+    laplace_mean, laplace_sd
+        Of the Gaussian at the full posterior's mode; NaN likewise.
     """
 
     name: str
@@ -49,10 +64,9 @@ class Parameter:
     corrected_sd: float = math.nan
     laplace_mean: float = math.nan
     laplace_sd: float = math.nan
-    coordinate: int = -1
 
 
-def parameters_of(fit: Any, most: int, *, is_telling: bool = False) -> tuple[list[Parameter], int]:
+def parameters_of(fit: Fit, most: int, *, is_telling: bool = False) -> tuple[list[Parameter], int]:
     """Return some parameters of a fit's posterior, and how many there are in all.
 
     Parameters
@@ -78,7 +92,6 @@ def parameters_of(fit: Any, most: int, *, is_telling: bool = False) -> tuple[lis
         chosen = _furthest(mean, sd, most)
     all_names = coordinate_names({name: x.shape[2:] for name, x in posterior.items()})
     names, columns = [all_names[i] for i in chosen], _columns(flat, chosen)
-    found = _comparison(fit, columns)
     parameters = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of draws that are not finite; the report says so
@@ -97,11 +110,6 @@ def parameters_of(fit: Any, most: int, *, is_telling: bool = False) -> tuple[lis
                     float(high),
                     ess,
                     rhat,
-                    float(found.corrected_mean[i]),
-                    float(found.corrected_sd[i]),
-                    float(found.laplace_mean[i]),
-                    float(found.laplace_sd[i]),
-                    int(found.coordinate[i]),
                 )
             )
     return parameters, total
@@ -117,14 +125,93 @@ def _columns(parts: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
     return np.concatenate(found, axis=2)
 
 
-def _comparison(fit: Any, columns: np.ndarray) -> Comparison:
-    """Compare with the certificate, by some draws, evenly spaced over all chains."""
-    positions = fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
-    num_chains, num_draws, _ = columns.shape
-    size = num_chains * num_draws
-    some = np.linspace(0, size - 1, min(size, draws_needed(positions.shape[2]))).astype(int)
-    chain, draw = np.divmod(some, num_draws)
-    return compare(columns[chain, draw], np.asarray(positions[draw, chain], float), fit.verdict)
+def beside_the_full_posterior(fit: Fit, parameters: Sequence[Parameter]) -> list[Parameter]:
+    """Fill in what the certificate says of parameters: corrected and Laplace mean and sd.
+
+    The certificate's importance weights correct any function of its draws. Where the fit has other
+    draws by now (``fit.sample``), and for Laplace, its numbers are moved to the parameters' scale.
+    """
+    found = fit.verdict
+    if found is None or not parameters:
+        return list(parameters)
+    positions = position_draws(fit)
+    positions = np.asarray(positions, float).reshape(-1, positions.shape[2])
+    named = np.stack([p.draws.T.ravel() for p in parameters], axis=1)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if found.importance is not None and _are_judged(positions, found):
+            corrected = reweighted(named, found.importance)
+        else:
+            corrected = on_their_scale(named, positions, found.corrected_mean, found.corrected_sd)
+        laplace = on_their_scale(named, positions, found.laplace_mean, found.laplace_sd)
+    names = ("corrected_mean", "corrected_sd", "laplace_mean", "laplace_sd")
+    columns = np.stack([*corrected, *laplace], axis=1).tolist()
+    return [
+        dataclasses.replace(p, **dict(zip(names, values, strict=True)))
+        for p, values in zip(parameters, columns, strict=True)
+    ]
+
+
+def position_draws(fit: Fit) -> np.ndarray:
+    """Return the draws of ``fit.posterior`` as vectors: draws × chains × coordinates."""
+    return fit.sampled_positions if fit.sampled else fit.latter_positions
+
+
+def _are_judged(positions: np.ndarray, certificate: Certificate) -> bool:
+    """Whether these are the draws that the certificate was made from, told by their means."""
+    if positions.shape[1:] != certificate.mean.shape:
+        return False
+    off = np.abs(positions.mean(axis=0) - certificate.mean)
+    return bool((off <= 1e-9 * certificate.sd).all())
+
+
+def on_their_scale(
+    named: np.ndarray, positions: np.ndarray, mean: np.ndarray | None, sd: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Move means and sds of coordinates to the scale of named parameters.
+
+    Which parameter is a multiple of a coordinate plus a constant is read off the draws, so that no
+    model has to tell; it gets mean and sd. A linear combination of several gets the mean. Others
+    (σ of log σ²) get NaN.
+
+    Parameters
+    ----------
+    named, positions
+        The same draws in both forms: draws × parameters, draws × coordinates.
+    mean, sd
+        Of the coordinates; None where nothing is known.
+    """
+    unknown, dimension = np.full(named.shape[1], np.nan), positions.shape[1]
+    if mean is None or sd is None or mean.shape != (dimension,):
+        return unknown, unknown
+    can_combine = dimension <= _MOST_COORDINATES
+    enough = max(_FEW_DRAWS, 3 * (dimension + 1)) if can_combine else _FEW_DRAWS
+    some = np.linspace(0, len(named) - 1, min(len(named), enough)).astype(int)
+    some = some[np.isfinite(positions[some]).all(axis=1) & np.isfinite(named[some]).all(axis=1)]
+    if len(some) < _FEWEST_DRAWS:
+        return unknown, unknown
+    x, x_mean, x_sd = _standardized(positions[some])
+    y, y_mean, y_sd = _standardized(named[some])
+    offset = (mean - x_mean) / x_sd
+    correlation = y.T @ x / len(x)
+    own = np.argmax(np.abs(correlation), axis=1)
+    sign = correlation[np.arange(len(own)), own]
+    is_multiple = 1.0 - np.abs(sign) <= 0.5 * _TOLERANCE**2
+    moved_mean = np.where(is_multiple, y_mean + y_sd * sign * offset[own], np.nan)
+    moved_sd = np.where(is_multiple, y_sd * (sd / x_sd)[own], np.nan)
+    if can_combine and len(x) >= 2 * (dimension + 1):
+        slopes, *_ = np.linalg.lstsq(x, y, rcond=None)
+        is_linear = np.abs(y - x @ slopes).max(axis=0) <= _TOLERANCE
+        is_linear &= ~is_multiple & np.any(y, axis=0)
+        moved_mean = np.where(is_linear, y_mean + y_sd * (offset @ slopes), moved_mean)
+    return moved_mean, moved_sd
+
+
+def _standardized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return columns less their means, in sds, with both; what never varies is left at zero."""
+    mean, sd = values.mean(axis=0), values.std(axis=0)
+    sd = np.where(sd > 0, sd, 1.0)
+    return (values - mean) / sd, mean, sd
 
 
 def is_worrying(parameter: Parameter) -> bool:

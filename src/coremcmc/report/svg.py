@@ -1,4 +1,4 @@
-"""Small charts as SVG text: an axis, a chart that is drawn into, nothing else.
+"""Small charts as SVG text: an axis, a chart that is drawn into, a figure that the page sets.
 
 Colours come from the page's style sheet through class names, so that one drawing serves light,
 dark and paper. No element has an id, so that many charts live on one page.
@@ -13,7 +13,7 @@ import numpy as np
 
 from coremcmc.report.formatting import log_tick_labels, tick_labels
 
-__all__ = ["Axis", "Chart", "finite_range", "thinned"]
+__all__ = ["Axis", "Chart", "Figure", "finite_range", "thinned"]
 
 Number = float | int
 
@@ -206,6 +206,28 @@ class Chart:
             f'<svg {place} viewBox="{box}">{"".join(self._inside)}</svg>'
             f"{''.join(self._above)}</svg>"
         )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing with a title and a caption that says how to read it.
+
+    Attributes
+    ----------
+    title
+        What is shown.
+    drawings
+        One drawing, or several small ones, as SVG.
+    caption
+        How to read it, and what would be bad.
+    key
+        Kinds of marks and what they mean: (class of the mark, words).
+    """
+
+    title: str
+    drawings: tuple[str, ...]
+    caption: str
+    key: tuple[tuple[str, str], ...] = ()
 
 
 def finite_range(values: Any, *, positive: bool = False) -> tuple[Number, Number] | None:

@@ -5,17 +5,30 @@ from typing import Any
 
 import numpy as np
 
+from coremcmc.fitting.result import Fit
 from coremcmc.report.chains import draw_chains, orange_chain
-from coremcmc.report.figure import Figure
 from coremcmc.report.formatting import count, number, shorten
-from coremcmc.report.svg import Chart, finite_range, thinned
+from coremcmc.report.svg import Chart, Figure, finite_range, thinned
 
-__all__ = ["training_figures"]
+__all__ = ["training"]
 
 _MOST_MEANS = 24
 
 
-def training_figures(fit: Any) -> list[Figure]:
+def training(fit: Fit) -> dict[str, Any]:
+    """Return the figures, and what they have in common."""
+    figures = _figures(fit)
+    if not figures:
+        text = "The run ended before two records were made, so there are no traces to draw."
+        return {"text": text}
+    note = (
+        "What happened while the weights were trained. The dotted vertical line is the iteration "
+        "at which the hot start passed and the weights began to move."
+    )
+    return {"note": note, "figures": figures}
+
+
+def _figures(fit: Fit) -> list[Figure]:
     """Draw what the traces hold; nothing for what they do not."""
     if len(fit.traces.get("iteration", ())) < 2:
         return []
@@ -34,7 +47,7 @@ def training_figures(fit: Any) -> list[Figure]:
 
 
 def _over_time(
-    fit: Any,
+    fit: Fit,
     label: str,
     values: np.ndarray,
     y_title: str,
@@ -58,7 +71,7 @@ def _over_time(
     return chart
 
 
-def _mark_hot_start(chart: Chart, fit: Any) -> None:
+def _mark_hot_start(chart: Chart, fit: Fit) -> None:
     if fit.hot_start["passed_at"] > 0:
         chart.vertical(float(fit.hot_start["passed_at"]), "mark")
 
@@ -76,7 +89,7 @@ def _figure(title: str, chart: Chart | None, caption: str) -> Figure | None:
     return None if chart is None else Figure(title, (chart.svg(),), caption)
 
 
-def _gradient_norm(fit: Any) -> Figure | None:
+def _gradient_norm(fit: Fit) -> Figure | None:
     values = fit.traces["gradient_norm"]
     label = "Norm of the gradient over the iterations"
     chart = _over_time(fit, label, values, "norm (log scale)", is_log=True, smooth=True)
@@ -88,7 +101,7 @@ def _gradient_norm(fit: Any) -> Figure | None:
     )
 
 
-def _hot_start(fit: Any) -> Figure | None:
+def _hot_start(fit: Fit) -> Figure | None:
     if fit.config["settings"]["hot_start"] is None:
         return None
     iteration = np.asarray(fit.traces["iteration"], dtype=float)
@@ -132,7 +145,7 @@ def _hot_start(fit: Any) -> Figure | None:
     )
 
 
-def _log_potentials(fit: Any) -> Figure | None:
+def _log_potentials(fit: Fit) -> Figure | None:
     iteration = np.asarray(fit.traces["iteration"], dtype=float)
     chains = np.asarray(fit.traces["log_potentials"], dtype=float).T
     later = chains[:, chains.shape[1] // 10 :]
@@ -162,7 +175,7 @@ def _log_potentials(fit: Any) -> Figure | None:
     )
 
 
-def _weight_sum(fit: Any) -> Figure | None:
+def _weight_sum(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["weights_sum"], dtype=float) / fit.coreset.num_rows
     label = "Sum of the weights over the number of rows"
     chart = _over_time(fit, label, values, "Σ weights ÷ N", include=(0.95, 1.05))
@@ -176,7 +189,7 @@ def _weight_sum(fit: Any) -> Figure | None:
     )
 
 
-def _largest_weight(fit: Any) -> Figure | None:
+def _largest_weight(fit: Fit) -> Figure | None:
     total = np.asarray(fit.traces["weights_sum"], dtype=float)
     values = 100 * np.asarray(fit.traces["weights_max"], dtype=float) / np.where(total, total, 1.0)
     chart = _over_time(
@@ -190,7 +203,7 @@ def _largest_weight(fit: Any) -> Figure | None:
     )
 
 
-def _effective_rows(fit: Any) -> Figure | None:
+def _effective_rows(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["weights_ess"], dtype=float)
     zeros = np.asarray(fit.traces["weights_num_zero"], dtype=float)
     size = len(fit.coreset)
@@ -208,7 +221,7 @@ def _effective_rows(fit: Any) -> Figure | None:
     return found
 
 
-def _residual_variance(fit: Any) -> Figure | None:
+def _residual_variance(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["residual_variance"], dtype=float)
     chart = _over_time(
         fit,
@@ -227,7 +240,7 @@ def _residual_variance(fit: Any) -> Figure | None:
     )
 
 
-def _control_ratio(fit: Any) -> Figure | None:
+def _control_ratio(fit: Fit) -> Figure | None:
     values = np.asarray(fit.traces["control_ratio"], dtype=float)
     if not fit.config["settings"].get("control_variate"):
         return None
@@ -248,7 +261,7 @@ def _control_ratio(fit: Any) -> Figure | None:
     )
 
 
-def _running_mean(fit: Any) -> Figure | None:
+def _running_mean(fit: Fit) -> Figure | None:
     """Draw the distance of the running mean from where it ends, in sds."""
     iteration = np.asarray(fit.traces["iteration"], dtype=float)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""The verdict in words, and the few numbers that a reader in a hurry wants."""
+"""The verdict in words, the numbers for a reader in a hurry, and what to be warned of."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from coremcmc.certificate.certificate import Certificate
+from coremcmc.fitting.result import Fit
 from coremcmc.report.coreset import effective_rows
-from coremcmc.report.formatting import MISSING, count, duration, number, percent, sentence
-from coremcmc.report.intervals import is_doubtful
-from coremcmc.report.parameters import Parameter
+from coremcmc.report.formatting import (
+    MISSING,
+    count,
+    duration,
+    number,
+    percent,
+    sentence,
+    shorten,
+)
+from coremcmc.report.parameters import FEWEST_ESS, MOST_RHAT, Parameter
 
-__all__ = ["Headline", "headline_of", "key_numbers"]
+__all__ = ["Headline", "headline_of", "is_doubtful", "key_numbers", "remarks_of", "warning_list"]
 
 _TO_DO = {
     "good": "Use the draws as they are.",
@@ -45,7 +54,7 @@ class Headline:
     to_do: str
 
 
-def headline_of(fit: Any) -> Headline:
+def headline_of(fit: Fit) -> Headline:
     """Return the verdict on a fit, or that there is none."""
     certificate = fit.verdict
     if certificate is None:
@@ -61,7 +70,7 @@ def headline_of(fit: Any) -> Headline:
     return Headline(verdict, _MARKS.get(verdict, "?"), verdict.capitalize(), reason, to_do)
 
 
-def key_numbers(fit: Any, parameters: Sequence[Parameter]) -> list[tuple[str, str, str]]:
+def key_numbers(fit: Fit, parameters: Sequence[Parameter]) -> list[tuple[str, str, str]]:
     """Return name, number and explanation of what matters most."""
     coreset = fit.coreset
     size = len(coreset)
@@ -88,7 +97,7 @@ def key_numbers(fit: Any, parameters: Sequence[Parameter]) -> list[tuple[str, st
     return numbers
 
 
-def _certificate_numbers(certificate: Any) -> list[tuple[str, str, str]]:
+def _certificate_numbers(certificate: Certificate) -> list[tuple[str, str, str]]:
     if is_doubtful(certificate):
         bound = math.sqrt(max(certificate.residual_variance, 0.0) / max(len(certificate.mean), 1))
         means = ("Means off by", f"≤ {number(bound, 2)} sd", "a bound on the root mean square")
@@ -101,8 +110,109 @@ def _certificate_numbers(certificate: Any) -> list[tuple[str, str, str]]:
         low, high = float(np.min(ratio)), float(np.max(ratio))
         text = f"{low:.2f} to {high:.2f}"
         sds = ("Spreads", text, "sds of the coreset over the full posterior's")
-    noise = getattr(certificate, "noise_variance", 0.0)
+    noise = certificate.noise_variance
     what = f"KL ≈ {number(certificate.kl, 2)}; Pareto k = {certificate.pareto_k:.2f}"
     what += f"; {number(noise, 2)} of it noise of its estimate" if noise else ""
     residual = ("Residual variance", number(certificate.residual_variance, 2), what)
     return [means, sds, residual]
+
+
+def is_doubtful(certificate: Certificate) -> bool:
+    """Whether the corrected values are not to be relied on."""
+    return certificate.pareto_k > 0.7 and certificate.residual_variance > 0.01
+
+
+def remarks_of(fit: Fit, parameters: Sequence[Parameter]) -> list[str]:
+    """Return sentences; the most serious come first."""
+    found = []
+    if fit.verdict is not None and fit.verdict.verdict != "good":
+        reasons = " ".join(sentence(text) for text in fit.verdict.reasons)
+        found.append(f"The certificate says {fit.verdict.verdict}. {reasons}")
+    # What they say of the certificate is said above, with its reasons.
+    others = [text for text in fit.warnings if not text.startswith("the certificate")]
+    found += [sentence(text) for text in others]
+    if fit.stopped == "failed":
+        found.append(
+            "The run failed, and this is its last good state. The error that it raised says why; "
+            "mostly the model's log density is not finite somewhere."
+        )
+    if fit.stopped == "finished" and fit.config["settings"].get("stops_early"):
+        found.append(
+            f"The run had not settled after {count(fit.iteration)} iterations, the most that "
+            "num_iterations='auto' allows. Raise coreset_size, or give a larger num_iterations."
+        )
+    if fit.stopped == "running":
+        found.append("This is a checkpoint of a run that has not ended. Resume it: resume=True.")
+    found += _about_draws(fit, parameters)
+    if fit.verdict is not None and is_doubtful(fit.verdict):
+        found.append(
+            f"Pareto k is {number(fit.verdict.pareto_k)}, above 0.7: the corrected values are not "
+            "to be relied on. A larger coreset_size brings it down."
+        )
+    broken = [name for name, values in fit.traces.items() if _has_nan(values)]
+    if broken:
+        found.append(
+            f"These traces hold values that are not numbers: {', '.join(map(str, broken))}. Check "
+            "the model's log density, and columns of very different sizes in the data."
+        )
+    return found
+
+
+def warning_list(remarks: Sequence[str]) -> dict[str, Any]:
+    """Return what the section shows: the remarks, or that there are none."""
+    none = "None: the run ended as it should, the chains agree, and the certificate finds nothing "
+    return {"remarks": remarks} if remarks else {"text": f"{none}wrong."}
+
+
+def _about_draws(fit: Fit, parameters: Sequence[Parameter]) -> list[str]:
+    if not parameters:
+        return [
+            "There are no draws: the run ended before its first record. Run it longer, or record "
+            "more often (thin=1)."
+        ]
+    found = []
+    if not fit.sampled:
+        found.append(
+            "The draws were made while the weights moved, so their spread includes that of the "
+            "weights and is too wide. fit.sample(1_000) draws at the final weights."
+        )
+    if any(_has_nan(p.draws) for p in parameters):
+        found.append(
+            "Some draws are not numbers. Check the model: its log density or constrain_fn is not "
+            "finite where a chain went."
+        )
+    mixing = [p for p in parameters if p.rhat > MOST_RHAT]
+    few = [p for p in parameters if p.ess < FEWEST_ESS]
+    if mixing:
+        worst = max(mixing, key=lambda p: p.rhat)
+        found.append(
+            f"R-hat is above {MOST_RHAT} for {_some(mixing, parameters)}; {_name(worst)} has "
+            f"{worst.rhat:.3f}. The chains do not agree yet: draw more, fit.sample(4_000)."
+        )
+    if few:
+        worst = min(few, key=lambda p: p.ess)
+        found.append(
+            f"The effective sample size is below {FEWEST_ESS} for {_some(few, parameters)}; "
+            f"{_name(worst)} has {count(worst.ess)}. Interval ends are noisy: draw more, "
+            "fit.sample(4_000)."
+        )
+    diverging = int(np.sum(fit.sample_stats.get("diverging", 0)))
+    if diverging:
+        found.append(
+            f"{count(diverging)} draws diverged: the posterior has corners that the sampler does "
+            "not get into. A parametrisation with fewer of them helps."
+        )
+    return found
+
+
+def _some(chosen: Sequence[Parameter], of: Sequence[Parameter]) -> str:
+    return f"{len(chosen)} of {len(of)} parameters"
+
+
+def _name(parameter: Parameter) -> str:
+    return shorten(parameter.name, 40)
+
+
+def _has_nan(values: Any) -> bool:
+    values = np.asarray(values)
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
