@@ -184,6 +184,38 @@ def figures(
 
 
 @app.command()
+def claims(
+    scale: ScaleOption = "paper",
+    results: ResultsOption = None,
+    claim: Annotated[
+        list[str] | None, typer.Option("--claim", help="Only this table (3a), or claim (3).")
+    ] = None,
+) -> None:
+    """Print the numbers behind the claims, as tables in Markdown."""
+    from experiments.claims import claims_markdown
+
+    typer.echo(claims_markdown(_store(results, scale_named(scale)), claim))
+
+
+@app.command()
+def page(
+    results: ResultsOption = None,
+    out: Annotated[Path | None, typer.Option(help="Write there; printed if not given.")] = None,
+) -> None:
+    """Write docs/reproduction.md, every number of it from the results."""
+    from experiments.page import reproduction_page
+
+    text = reproduction_page(_store(results, scale_named("paper")))
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"--out {out}: cannot write there: {error}") from None
+
+
+@app.command()
 def report(
     scale: ScaleOption = "paper",
     results: ResultsOption = None,
