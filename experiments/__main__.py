@@ -27,7 +27,11 @@ app = typer.Typer(
 ScaleOption = Annotated[str, typer.Option("--scale", help=f"One of {', '.join(SCALES)}.")]
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", help="Folder with bikes.npz, nba.npz and flights.npz."),
+    typer.Option(
+        "--data",
+        help="Folder with bikes.npz, nba.npz and flights.npz, or in place of the last the paper's "
+        "authors' linear_reg.csv and logistic_reg.csv.",
+    ),
 ]
 ResultsOption = Annotated[
     Path | None, typer.Option("--results", help="Folder of results; results/<scale> if not given.")
