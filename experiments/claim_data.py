@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import coremcmc
+from experiments.figure_data import FEWEST
 from experiments.medians import JobResults, Results, quantiles, ratio
 from experiments.methods import METHODS
 from experiments.tasks import TASKS, VARIANTS
@@ -39,7 +40,6 @@ _EARLY = 10.0
 _STILL = 1e-3  # a rate of ADAM under which weights hardly move
 _PAPERS_RATES = 10.0  # the highest learning rate in the paper's text
 _FAR = ("linear", "logistic", "poisson")  # where chains start, according to the paper
-_FEWEST = 9  # iterations that a statistic needs: a line through less than three has no residual
 
 
 def _spread(name: str, values: pd.Series) -> dict[str, float]:
@@ -291,7 +291,7 @@ def _held(job: JobResults) -> pd.DataFrame:
     found = {}
     for trial, rows in job.gate.groupby("trial"):
         rows = rows.sort_values("iteration")
-        tested = rows[rows["iteration"] >= _FEWEST]
+        tested = rows[rows["iteration"] >= FEWEST]
         passing = tested["iteration"][tested["every_statistic"] < coremcmc.HotStart().threshold]
         found[trial] = {
             "settled at": _settled(rows),
