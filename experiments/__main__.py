@@ -27,7 +27,11 @@ app = typer.Typer(
 ScaleOption = Annotated[str, typer.Option("--scale", help=f"One of {', '.join(SCALES)}.")]
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", help="Folder with bikes.npz, nba.npz and flights.npz."),
+    typer.Option(
+        "--data",
+        help="Folder with bikes.npz, nba.npz and flights.npz, or in place of the last the paper's "
+        "authors' linear_reg.csv and logistic_reg.csv.",
+    ),
 ]
 ResultsOption = Annotated[
     Path | None, typer.Option("--results", help="Folder of results; results/<scale> if not given.")
@@ -181,6 +185,38 @@ def figures(
 
     for path in draw_figures(_store(results, scale_named(scale)), out):
         typer.echo(path)
+
+
+@app.command()
+def claims(
+    scale: ScaleOption = "paper",
+    results: ResultsOption = None,
+    claim: Annotated[
+        list[str] | None, typer.Option("--claim", help="Only this table (3a), or claim (3).")
+    ] = None,
+) -> None:
+    """Print the numbers behind the claims, as tables in Markdown."""
+    from experiments.claims import claims_markdown
+
+    typer.echo(claims_markdown(_store(results, scale_named(scale)), claim))
+
+
+@app.command()
+def page(
+    results: ResultsOption = None,
+    out: Annotated[Path | None, typer.Option(help="Write there; printed if not given.")] = None,
+) -> None:
+    """Write docs/reproduction.md, every number of it from the results."""
+    from experiments.page import reproduction_page
+
+    text = reproduction_page(_store(results, scale_named("paper")))
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"--out {out}: cannot write there: {error}") from None
 
 
 @app.command()

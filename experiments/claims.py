@@ -1,7 +1,7 @@
 """The paper's claims as tables of our numbers, in Markdown or as cells of text; no verdicts."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from experiments import claim_data
+from experiments.errors import StudyError
 from experiments.medians import Results, load_results
 from experiments.store import Store
 
-__all__ = ["CLAIMS", "READING", "Claim", "cells", "claim_tables", "claims_markdown"]
+__all__ = ["CLAIMS", "READING", "Claim", "cells", "claim_tables", "claims_markdown", "claims_named"]
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,17 @@ CLAIMS = (
         claim_data.untuned,
     ),
     Claim(
-        "3",
+        "3a",
         "Leaving the plateau: Hot DoG with and without hot start, r = 0.001",
         claim_data.plateau,
     ),
+    Claim(
+        "3b",
+        "What the hot start is worth at the end, every method",
+        claim_data.hot_start_worth,
+    ),
+    Claim("3c", "Table 3b in short", claim_data.hot_start_in_short),
+    Claim("3d", "Two starts of the chains, near and far", claim_data.starts),
     Claim(
         "4",
         "The hot-start test: gradient norms settle, the test passes (iterations)",
@@ -63,9 +71,9 @@ CLAIMS = (
 
 READING = (
     "Errors are average squared z-scores at the last iteration. A number with two others in "
-    "brackets is a median over trials with its quartiles; beside a ratio of medians, the quartiles "
-    "are those of the ratios trial by trial. A failed run has an infinite error (∞); – stands for "
-    "what is undefined."
+    "brackets is a median over trials with its quartiles. Ratios are taken trial by trial; those "
+    "of two medians, which the paper's figures show, are marked so. A failed run has an infinite "
+    "error (∞); – stands for what is undefined."
 )
 """How to read the tables."""
 
@@ -75,13 +83,23 @@ def claim_tables(results: Results) -> dict[str, pd.DataFrame]:
     return {claim.number: claim.table(results) for claim in CLAIMS}
 
 
-def claims_markdown(store: Store) -> str:
-    """Render every table, with a line or two about how it is computed."""
-    tables = claim_tables(load_results(store))
+def claims_named(numbers: Sequence[str] | None) -> list[Claim]:
+    """Find tables; a number without its letter stands for all that begin with it."""
+    for number in numbers or ():
+        if not any(claim.number.startswith(number) for claim in CLAIMS):
+            known = ", ".join(claim.number for claim in CLAIMS)
+            raise StudyError(f"--claim {number}: unknown. The tables are {known}.")
+    wanted = tuple(numbers or ("",))
+    return [claim for claim in CLAIMS if claim.number.startswith(wanted)]
+
+
+def claims_markdown(store: Store, numbers: Sequence[str] | None = None) -> str:
+    """Render every table, or some, with a line or two about how each is computed."""
+    results = load_results(store)
     parts = [f"_{READING}_\n"]
-    for claim in CLAIMS:
+    for claim in claims_named(numbers):
         parts.append(f"### Claim {claim.number}. {claim.title}\n\n{claim.how}\n")
-        parts.append(_markdown(tables[claim.number]) + "\n")
+        parts.append(_markdown(claim.table(results)) + "\n")
     return "\n".join(parts)
 
 

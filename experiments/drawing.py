@@ -1,6 +1,11 @@
-"""How the figures look. Takes the tables of figure_data; leaves matplotlib's global state alone."""
+"""How the figures look. Takes the tables of figure_data; leaves matplotlib's global state alone.
 
-import textwrap
+Every figure is as wide as the paper's two columns, with type of 7 points and more: it is printed as
+it is. Titles and notes are left to the caption.
+"""
+
+import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,25 +21,27 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocato
 from experiments.methods import METHODS
 from experiments.tasks import TASKS
 
-__all__ = ["curve_panels", "gate_panels", "grid_panels", "save"]
+__all__ = ["WIDTH", "curve_panels", "gate_panels", "grid_panels", "save", "start_panels"]
+
+WIDTH = 6.75  # inches, of both columns
+_SMALL, _NORMAL = 7.0, 7.5  # points
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
-BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
-_TASK_COLOURS = dict(
-    zip(TASKS, (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", ORANGE), strict=True)
-)
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+_TASK_COLOURS = dict(zip(TASKS, (BLUE, "#E69F00", GREEN, PINK, "#56B4E9", ORANGE), strict=True))
 _SIZE_STYLES = (("-", "o"), ("--", "s"), (":", "D"), ("-.", "v"))
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (3, 1.5)), (0, (4, 1, 1, 1)), (0, (1, 1)))
 _DASHES += ((0, (4, 1, 1, 1, 1, 1)),)
 _SYMBOLS = {"γ": r"\gamma", "d0": "d_0", "r": "r"}
 _LOWEST_STATISTIC = 1e-3
-_LEGEND_ROW, _NOTE_ROW = 0.25, 0.16  # heights in inches
+_FEW = 100  # points of a line that are also marked
+_LEGEND_ROW = 0.17  # height in inches
 
 
-def _figure(rows: int, columns: int, size: tuple[float, float], **shared: Any) -> tuple:
-    figure = Figure(figsize=size, layout="constrained")
+def _figure(rows: int, columns: int, height: float, **shared: Any) -> tuple:
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+    figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
@@ -53,35 +60,35 @@ def _log(axis: Any, which: str, ticks: int = 7) -> None:
     line.set_major_locator(LogLocator(numticks=ticks))
     line.set_minor_locator(NullLocator())
     line.set_minor_formatter(NullFormatter())
-    axis.tick_params(labelsize=9)
-    axis.grid(True, color="0.9", lw=0.6)
+    axis.tick_params(labelsize=_SMALL, length=2.5, pad=2)
+    axis.grid(True, color="0.9", lw=0.5)
     axis.set_axisbelow(True)
 
 
 def _empty(axis: Any, text: str = "no results") -> None:
-    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color="0.4")
+    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color="0.4",
+              fontsize=_SMALL)  # fmt: skip
     for side in ("top", "right", "bottom", "left"):
         axis.spines[side].set_color("0.8")
     axis.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
 
 
-def _around(figure: Any, title: str, note: str, legends: Sequence[list[Line2D]] = ()) -> None:
-    """Put the title above, and the legends, one row each, and the note below."""
-    width, height = figure.get_size_inches()
-    lines = textwrap.wrap(note, int(15 * width))
-    floor = _NOTE_ROW * len(lines) + 0.06
-    figure.text(
-        0.5, 0.05 / height, "\n".join(lines), ha="center", va="bottom", fontsize=8, color="0.3"
-    )
-    for number, handles in enumerate(reversed(legends)):
+def _around(figure: Any, legends: Sequence[list[Line2D]]) -> None:
+    """Put the legends below, each in as many rows as it needs."""
+    height = figure.get_size_inches()[1]
+    floor = 0.04
+    for handles in reversed(legends):
+        labels = [re.sub(r"[${}^_]|\\\\[a-z]+", "", str(handle.get_label())) for handle in handles]
+        widest = max(map(len, labels))
+        columns = min(len(handles), int((WIDTH - 0.2) / (0.052 * widest + 0.45)))
         figure.legend(
-            handles=handles, loc="lower center", ncols=len(handles), fontsize=9, frameon=False,
-            bbox_to_anchor=(0.5, (floor + _LEGEND_ROW * number) / height),
-            borderaxespad=0.0, borderpad=0.1, columnspacing=1.6,
+            handles=handles, loc="lower center", ncols=columns, fontsize=_SMALL, frameon=False,
+            bbox_to_anchor=(0.5, floor / height), handlelength=2.2, handletextpad=0.5,
+            borderaxespad=0.0, borderpad=0.1, columnspacing=1.2, labelspacing=0.3,
         )  # fmt: skip
-    below = (floor + _LEGEND_ROW * len(legends) + 0.05) / height
+        floor += _LEGEND_ROW * math.ceil(len(handles) / columns) + 0.02
+    below = (floor + 0.03) / height
     figure.get_layout_engine().set(rect=(0.0, below, 1.0, 1.0 - below))
-    figure.suptitle(title, fontsize=12)
     figure.align_ylabels()
 
 
@@ -90,8 +97,6 @@ def grid_panels(
     column: str,
     sizes: Sequence[int],
     label: str,
-    title: str,
-    note: str,
     unity: str | None = None,
 ) -> Figure:
     """Draw final errors against a parameter, a line per task and M.
@@ -101,8 +106,7 @@ def grid_panels(
     """
     rows = 1 if len(panels) == 1 else 2
     columns = len(panels) // rows
-    shape = (10.4, 6.2) if rows == 1 else (13.5, 7.6)
-    figure, axes = _figure(rows, columns, shape, sharey=True)
+    figure, axes = _figure(rows, columns, 4.2 if rows == 1 else 4.8, sharey=True)
     for axis, (heading, method, table) in zip(axes.flat, panels, strict=True):
         if unity:
             axis.axhline(1.0, color="black", lw=1.2, zorder=1)
@@ -115,27 +119,27 @@ def grid_panels(
             _empty(axis)
             continue
         axis.set_xscale("log")
-        axis.set_xlabel(_parameter_name(method), fontsize=10)
-        axis.set_title(heading, fontsize=10)
-        _log(axis, "x", 12 if rows == 1 else 9)
+        axis.set_xlabel(_parameter_name(method), fontsize=_NORMAL)
+        axis.set_title(heading, fontsize=_NORMAL)
+        _log(axis, "x", 12 if rows == 1 else 5)
     for axis in axes[:, 0]:
-        axis.set_ylabel(label, fontsize=10)
+        axis.set_ylabel(label, fontsize=_NORMAL)
         _log(axis, "y", 10)
     colours = [
-        Line2D([], [], color=_TASK_COLOURS[name], lw=3, label=task.title)
+        Line2D([], [], color=_TASK_COLOURS[name], lw=2.5, label=task.title)
         for name, task in TASKS.items()
     ]
     styles = []
     for size in sizes:
         dash, marker = _SIZE_STYLES[(len(sizes) - 1 - sizes.index(size)) % 4]
         styles.append(
-            Line2D([], [], color="0.3", ls=dash, marker=marker, ms=5, label=f"M = {size:,}")
+            Line2D([], [], color="0.3", ls=dash, marker=marker, ms=3.5, label=f"M = {size:,}")
         )
     if unity:
         styles.append(Line2D([], [], color="black", lw=1.2, label=unity))
     if any(np.isinf(table[column]).any() for _, _, table in panels if len(table)):
-        styles.append(Line2D([], [], color="0.3", ls="", marker=6, ms=7, label="infinite"))
-    _around(figure, title, note, [colours, styles])
+        styles.append(Line2D([], [], color="0.3", ls="", marker=6, ms=5, label="infinite"))
+    _around(figure, [colours, styles])
     return figure
 
 
@@ -148,13 +152,13 @@ def _parameter_name(method: str) -> str:
 def _line(axis: Any, x: Any, y: Any, colour: str, dash: Any, marker: str, shift: float) -> None:
     x, y = np.asarray(x, float), np.asarray(y, float)
     shown = np.isfinite(y) & (y > 0)
-    style = {"color": colour, "ls": dash, "lw": 1.4, "marker": marker, "ms": 4.5}
+    style = {"color": colour, "ls": dash, "lw": 1.0, "marker": marker, "ms": 3.0}
     axis.plot(x, np.where(shown, y, np.nan), **style, alpha=0.9)
     for at, height, arrow in ((np.isposinf(y), 1.0, 6), (y == 0, 0.0, 7)):
         if at.any():  # an unclipped line without points would upset the layout
             axis.plot(
                 shift * x[at], np.full(at.sum(), height), transform=axis.get_xaxis_transform(),
-                ls="", marker=arrow, ms=7, color=colour, clip_on=False, zorder=5,
+                ls="", marker=arrow, ms=5, color=colour, clip_on=False, zorder=5,
             )  # fmt: skip
 
 
@@ -162,20 +166,18 @@ def curve_panels(
     table: pd.DataFrame,
     panels: Sequence[tuple[str, str]],
     families: Sequence[tuple[str, bool, str, str]],
-    title: str,
-    note: str,
 ) -> Figure:
     """Draw median traces, a panel per (key, title), colours by family, shades by parameter.
 
     ``families`` are (method, hot_start, colour, label); ADAM, whose one line is the best of its
-    grid, names its learning rate in the panel.
+    grid, names its learning rate in the panel. All panels have the same errors, up the side.
     """
     columns = 3 if len(panels) > 4 else 2
     rows = -(-len(panels) // columns)
-    figure, axes = _figure(rows, columns, (4.1 * columns, 3.1 * rows + 0.8))
+    figure, axes = _figure(rows, columns, 1.95 * rows + 0.6, sharey=True)
     shades: dict[tuple[str, float], Any] = {}
     for number, (axis, (key, heading)) in enumerate(zip(axes.flat, panels, strict=True)):
-        axis.set_title(heading, fontsize=10)
+        axis.set_title(heading, fontsize=_NORMAL)
         lines = table[table["panel"] == key]
         if lines.empty:
             _empty(axis)
@@ -185,25 +187,72 @@ def curve_panels(
             values = sorted(table.loc[table["method"] == method, "parameter"].unique())
             for parameter, line in chosen.groupby("parameter"):
                 order = 0 if method == "adam" else values.index(parameter)
-                y = np.where(np.isfinite(line["z2"]) & (line["z2"] > 0), line["z2"], np.nan)
                 look = {"color": _shade(colour, order), "ls": _DASHES[order % len(_DASHES)]}
-                axis.plot(line["evaluations"], y, lw=1.6, **look)
+                axis.plot(line["evaluations"], _positive(line["z2"]), lw=1.1, **look)
                 if method == "adam":
                     text = rf"ADAM: $\gamma = {_power(parameter)}$"
-                    axis.text(0.03, 0.04, text, transform=axis.transAxes, fontsize=8, color=colour)
+                    place = {"transform": axis.transAxes, "fontsize": _SMALL, "color": colour}
+                    axis.text(0.03, 0.04, text, **place)
                 else:
                     shades[METHODS[method].symbol, parameter] = order
-        _log(axis, "x"), _log(axis, "y")
-        axis.set_xlabel("log-potential evaluations", fontsize=10)
-        if number % columns == 0:
-            axis.set_ylabel("average squared z-score", fontsize=10)
-    colours = [Line2D([], [], color=colour, lw=3, label=name) for *_, colour, name in families]
+        _log(axis, "x", 6)
+        _x_label(axis, number, rows, columns)
+    _shared_errors(axes)
+    colours = [Line2D([], [], color=colour, lw=2.5, label=name) for *_, colour, name in families]
     styles = [
-        Line2D([], [], color=_shade("#222222", order), ls=_DASHES[order % len(_DASHES)], lw=1.6,
+        Line2D([], [], color=_shade("#222222", order), ls=_DASHES[order % len(_DASHES)], lw=1.1,
                label=rf"${_SYMBOLS[symbol]} = {_power(value)}$")
         for (symbol, value), order in sorted(shades.items())
     ]  # fmt: skip
-    _around(figure, title, note, [_once(colours), *([styles] if styles else [])])
+    _around(figure, [_once(colours), *([styles] if styles else [])])
+    return figure
+
+
+def _positive(errors: pd.Series) -> np.ndarray:
+    return np.where(np.isfinite(errors) & (errors > 0), errors, np.nan)
+
+
+def _x_label(axis: Any, number: int, rows: int, columns: int) -> None:
+    if number >= (rows - 1) * columns:
+        axis.set_xlabel("log-potential evaluations", fontsize=_NORMAL)
+
+
+def _shared_errors(axes: np.ndarray) -> None:
+    """Name the errors at the left of every row; one range for all."""
+    for axis in axes[:, 0]:
+        axis.set_ylabel("average squared z-score", fontsize=_NORMAL)
+    _log(axes.flat[0], "y", 10)
+    for axis in list(axes.flat)[1:]:
+        axis.tick_params(labelsize=_SMALL, length=2.5, pad=2)
+        axis.grid(True, color="0.9", lw=0.5)
+
+
+def start_panels(
+    table: pd.DataFrame,
+    panels: Sequence[tuple[str, str]],
+    families: Sequence[tuple[str, bool, str, str]],
+) -> Figure:
+    """Draw median traces from two starts, a panel per (key, title), a colour per family."""
+    figure, axes = _figure(1, len(panels), 2.75, sharey=True)
+    dashes = {"near": "-", "far": (0, (4, 1.5))}
+    for number, (axis, (key, heading)) in enumerate(zip(axes.flat, panels, strict=True)):
+        axis.set_title(heading, fontsize=_NORMAL)
+        for method, hot_start, colour, _ in families:
+            chosen = table[(table["panel"] == key) & (table["method"] == method)]
+            chosen = chosen[chosen["hot_start"] == hot_start]
+            for start, line in chosen.groupby("start"):
+                look = {"color": colour, "ls": dashes[str(start)], "lw": 1.2}
+                axis.plot(line["evaluations"], _positive(line["z2"]), **look)
+        _log(axis, "x", 7)
+        _x_label(axis, number, 1, len(panels))
+    _shared_errors(axes)
+    colours = [Line2D([], [], color=colour, lw=2.5, label=name) for *_, colour, name in families]
+    words = {"near": "authors' start", "far": "θ₀ ~ N(0, I)"}
+    styles = [
+        Line2D([], [], color="0.2", ls=dash, lw=1.2, label=words[start])
+        for start, dash in dashes.items()
+    ]
+    _around(figure, [colours, styles])
     return figure
 
 
@@ -217,66 +266,68 @@ def _shade(colour: str, order: int) -> tuple[float, ...]:
     return tuple((1 - white) * part + white for part in to_rgb(colour))
 
 
-def gate_panels(
-    table: pd.DataFrame,
-    panels: Sequence[tuple[str, str]],
-    threshold: float,
-    title: str,
-    note: str,
-) -> Figure:
+def gate_panels(table: pd.DataFrame, panels: Sequence[tuple[str, str]], threshold: float) -> Figure:
     """Draw gradient norms and hot-start statistics while the weights are held."""
-    figure, axes = _figure(2, 3, (13.5, 7.2))
+    figure, axes = _figure(2, 3, 4.5)
     for number, (axis, (key, heading)) in enumerate(zip(axes.flat, panels, strict=True)):
-        axis.set_title(heading, fontsize=10)
+        axis.set_title(heading, fontsize=_NORMAL)
         lines = table[table["task"] == key]
         if lines.empty:
             _empty(axis)
             continue
         twin = axis.twinx()
+        ends = lines.groupby("trial")["iteration"].max().sort_values(kind="stable")
         for trial, line in lines.groupby("trial", sort=True):
-            bold = trial == lines["trial"].min()
-            look = {"lw": 1.3, "zorder": 3} if bold else {"lw": 0.6, "alpha": 0.25, "zorder": 2}
+            bold = trial == ends.index[len(ends) // 2]
+            look = {"lw": 1.0, "zorder": 3} if bold else {"lw": 0.5, "alpha": 0.3, "zorder": 2}
             look["rasterized"] = not bold
-            for where, name, colour in (
-                (axis, "gradient_norm", BLUE),
-                (twin, "statistic", GREEN),
-            ):
-                y = line[name].to_numpy(float)
-                floor = _LOWEST_STATISTIC if name == "statistic" else 0.0
-                y = np.where(np.isfinite(y), np.maximum(y, floor), np.nan)
-                where.plot(line["iteration"], np.where(y > 0, y, np.nan), color=colour, **look)
+            norm = line["gradient_norm"].to_numpy(float)
+            axis.plot(line["iteration"], np.where(norm > 0, norm, np.nan), color=BLUE, **look)
+            statistic = line["statistic"].to_numpy(float)
+            shown = np.where(
+                np.isfinite(statistic), np.maximum(statistic, _LOWEST_STATISTIC), np.nan
+            )
+            if bold and np.isfinite(shown).sum() < _FEW:
+                look |= {"marker": "o", "ms": 1.6}
+            twin.plot(line["iteration"], shown, color=GREEN, **look)
             if line["passed_at"].iloc[0] > 0:
                 axis.plot(
                     line["passed_at"].iloc[0], 0.0, transform=axis.get_xaxis_transform(),
-                    marker=10, ms=7, color="0.25", clip_on=False, zorder=6,
+                    marker=10, ms=4.5, color="0.25", clip_on=False, zorder=6,
                 )  # fmt: skip
-        twin.axhline(threshold, color=ORANGE, lw=1.4)
-        _log(axis, "y"), _log(twin, "y")
+        twin.axhline(threshold, color=ORANGE, lw=1.2)
+        norms = lines["gradient_norm"].astype(float)
+        norms = norms[np.isfinite(norms) & (norms > 0)]
+        if len(norms):
+            axis.set_ylim(norms.quantile(0.002) / 2, 2 * norms.max())
+        _log(axis, "y", 6), _log(twin, "y", 5)
         twin.grid(False)
-        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         axis.set_xlim(left=0)
         axis.tick_params(axis="y", labelcolor=BLUE)
         twin.tick_params(axis="y", labelcolor=GREEN)
         if number % 3 == 0:
-            axis.set_ylabel("gradient norm", color=BLUE, fontsize=10)
+            axis.set_ylabel("gradient norm", color=BLUE, fontsize=_NORMAL)
         if number % 3 == 2:
-            twin.set_ylabel("hot-start statistic", color=GREEN, fontsize=10)
+            twin.set_ylabel("hot-start statistic", color=GREEN, fontsize=_NORMAL)
         if number >= 3:
-            axis.set_xlabel("iteration", fontsize=10)
+            axis.set_xlabel("iteration", fontsize=_NORMAL)
     handles = [
-        Line2D([], [], color=BLUE, lw=2, label="gradient norm (left axis)"),
-        Line2D([], [], color=GREEN, lw=2, label="hot-start statistic (right axis)"),
+        Line2D([], [], color=BLUE, lw=2, label="gradient norm (left)"),
+        Line2D([], [], color=GREEN, lw=2, label="statistic (right)"),
         Line2D([], [], color=ORANGE, lw=2, label=f"threshold c = {threshold:g}"),
-        Line2D([], [], color="0.25", ls="", marker=10, ms=7, label="weights released, each trial"),
+        Line2D([], [], color="0.25", ls="", marker=10, ms=5, label="weights released"),
     ]
-    _around(figure, title, note, [handles])
+    _around(figure, [handles])
     return figure
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and PDF, without the time of day in them."""
+def save(figure: Figure, folder: Path, name: str, title: str = "", caption: str = "") -> list[Path]:
+    """Write a figure as PNG and PDF, title and caption inside, the time of day not."""
     png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
-    figure.savefig(png, dpi=150, metadata={"Software": None})
+    about = {"Title": title, "Description": caption, "Software": None}
+    figure.savefig(png, dpi=240, metadata=about)
     figure.set_layout_engine("none")  # laid out by now
-    figure.savefig(pdf, dpi=150, metadata={"CreationDate": None, "Creator": None})
+    about = {"Title": title, "Subject": caption, "CreationDate": None, "Creator": None}
+    figure.savefig(pdf, dpi=300, metadata=about)
     return [png, pdf]

@@ -6,12 +6,16 @@ import pandas as pd
 
 from experiments.medians import CONFIG, JobResults, Results, quantiles, ratio
 from experiments.methods import METHODS
+from experiments.tasks import VARIANTS
 
 __all__ = [
+    "FEWEST",
     "adam_table",
     "gate_table",
     "hot_start_table",
     "ratio_table",
+    "start_jobs",
+    "start_table",
     "tuned_table",
     "untuned_table",
 ]
@@ -20,6 +24,10 @@ _CURVE = ["panel", "task", "coreset_size", *CONFIG, "iteration", "evaluations"]
 _CURVE += ["z2", "z2_q25", "z2_q75", "num_trials"]
 _GATE = ["task", "coreset_size", "trial", "iteration", "gradient_norm", "statistic", "passed_at"]
 _GATE += ["is_forced"]
+
+
+FEWEST = 9
+"""Iterations that the statistic needs: a line through less than three has no residual."""
 
 
 def adam_table(results: Results) -> pd.DataFrame:
@@ -95,10 +103,32 @@ def _hot_dog(job: JobResults) -> list[tuple]:
 
 
 def gate_table(results: Results, size: int) -> pd.DataFrame:
-    """Figure 5: gradient norms and statistics while the weights are held."""
+    """Figure 5: gradient norms, and the statistic at every iteration while the weights are held."""
     parts = []
     for job in _of_size(results, size):
         ends = job.runs[job.runs["hot_start"]].groupby("trial")[["passed_at", "is_forced"]].first()
         table = job.gate.join(ends, on="trial").sort_values(["trial", "iteration"])
-        parts.append(table.assign(task=job.job.task.name, coreset_size=job.job.coreset_size)[_GATE])
+        statistic = table["every_statistic"].where(table["iteration"] >= FEWEST)
+        names = {"task": job.job.task.name, "coreset_size": job.job.coreset_size}
+        parts.append(table.assign(statistic=statistic, **names)[_GATE])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_GATE)
+
+
+def start_jobs(results: Results) -> list[tuple[str, JobResults, JobResults]]:
+    """Name, job and job from afar, of the largest M of each task that has both."""
+    found = {}
+    for (name, size), far in sorted(results.variants.items(), key=lambda item: item[0][1]):
+        near = results.jobs.get((VARIANTS[name].problem, size))
+        if near is not None:
+            found[near.job.task.name] = (near, far)
+    return [(name, *found[name]) for name in sorted(found)]
+
+
+def start_table(results: Results) -> pd.DataFrame:
+    """Hot DoG with and without hot start and DoG without it, from two starts."""
+    parts = []
+    configs = [("hot_dog", 1e-3, True), ("hot_dog", 1e-3, False), ("dog", 1e-3, False)]
+    for name, near, far in start_jobs(results):
+        for start, job in (("near", near), ("far", far)):
+            parts.append(_curves(results, [(name, job, *c) for c in configs]).assign(start=start))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_CURVE)

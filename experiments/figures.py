@@ -1,7 +1,7 @@
 """The paper's figures from a folder of results: each a PNG, a PDF and the numbers as CSV.
 
 Figures 1 to 7 are ``fig1`` to ``fig7``; those of the appendix, at the smaller coreset sizes, have
-the size in their name: ``fig4-M100``.
+the size in their name: ``fig4-M100``. ``starts`` is no figure of the paper.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,6 +13,7 @@ import pandas as pd
 import coremcmc
 from experiments import drawing, figure_data
 from experiments.errors import StudyError
+from experiments.figure_data import FEWEST
 from experiments.medians import JobResults, Results, load_results
 from experiments.methods import METHODS
 from experiments.store import Job, Store
@@ -34,7 +35,7 @@ class Picture:
     name
         Of its files.
     title, caption, note
-        ``note`` tells trials, iterations and what is missing; it is also drawn at the foot.
+        Not in the picture; ``note`` tells trials, iterations and what is missing.
     table
         Makes the numbers that it shows.
     draw
@@ -50,14 +51,16 @@ class Picture:
 
 
 def pictures(results: Results) -> list[Picture]:
-    """All the figures, those of the main text first."""
+    """All the figures: those of the main text, the appendix's, and one of ours."""
     *others, largest = results.sizes
     main = [_fig1(results), _fig2(results), _fig3(results)]
     main += [make(results, largest, "") for make in (_fig4, _fig5, _fig6)]
     main += [_fig7(results)]
-    return main + [
-        make(results, size, f"-M{size}") for make in (_fig4, _fig5, _fig6) for size in others
-    ]
+    return (
+        main
+        + [make(results, size, f"-M{size}") for make in (_fig4, _fig5, _fig6) for size in others]
+        + ([_starts(results)] if results.variants else [])
+    )
 
 
 def draw_figures(
@@ -90,7 +93,9 @@ def draw_figures(
         table = picture.table()
         csv = out / f"{picture.name}.csv"
         table.to_csv(csv, index=False, float_format="%.7g")
-        paths += [*drawing.save(picture.draw(table), out, picture.name), csv]
+        caption = f"{picture.caption} {picture.note}"
+        saved = drawing.save(picture.draw(table), out, picture.name, picture.title, caption)
+        paths += [*saved, csv]
     return paths
 
 
@@ -112,8 +117,6 @@ def _fig1(results: Results) -> Picture:
             "ratio",
             results.sizes,
             "error of ADAM / error of Hot DoG",
-            title,
-            note,
             "equal errors",
         ),
     )
@@ -130,9 +133,7 @@ def _fig2(results: Results) -> Picture:
         "how deep each valley is, and whether the valleys share their bottom.",
         note,
         lambda: figure_data.adam_table(results),
-        lambda table: drawing.grid_panels(
-            [("", "adam", table)], "z2", results.sizes, _ERROR, title, note
-        ),
+        lambda table: drawing.grid_panels([("", "adam", table)], "z2", results.sizes, _ERROR),
     )
 
 
@@ -154,7 +155,7 @@ def _fig3(results: Results) -> Picture:
         note,
         lambda: figure_data.untuned_table(results),
         lambda table: drawing.curve_panels(
-            table, [(name, METHODS[name].title) for name in names], families, title, note
+            table, [(name, METHODS[name].title) for name in names], families
         ),
     )
 
@@ -175,7 +176,7 @@ def _fig4(results: Results, size: int, suffix: str) -> Picture:
         "the mean over the latter half of all draws so far, so it lags behind the weights.",
         note,
         lambda: figure_data.hot_start_table(results, size),
-        lambda table: drawing.curve_panels(table, _panels(results, size), families, title, note),
+        lambda table: drawing.curve_panels(table, _panels(results, size), families),
     )
 
 
@@ -188,13 +189,16 @@ def _fig5(results: Results, size: int, suffix: str) -> Picture:
         title,
         "Norms of the gradient estimate (blue, left axis) and the statistic of the hot-start test "
         "(green, right axis) from the first iteration until the weights are released, which a "
-        f"triangle marks. The test passes when the statistic is below c = {threshold:g} (orange, "
-        "right axis). The first trial is drawn boldly, the others faintly. Statistics below 0.001 "
-        "are drawn there; of a long phase some 400 iterations are shown.",
+        f"triangle marks. The statistic is shown for every iteration from {FEWEST} on; the study "
+        "tests it every 30, from max(30, 3D) on, and passes when it is below "
+        f"c = {threshold:g} (orange, right axis). The trial whose held phase is the middle "
+        "one is drawn boldly, the others faintly. Statistics below 0.001 are drawn there; the "
+        "lowest 0.2 % of the norms may lie below the panel; of a long phase some 400 iterations "
+        "are shown.",
         note,
         lambda: figure_data.gate_table(results, size),
         lambda table: drawing.gate_panels(
-            table, [(name, task.title) for name, task in TASKS.items()], threshold, title, note
+            table, [(name, task.title) for name, task in TASKS.items()], threshold
         ),
     )
 
@@ -215,7 +219,7 @@ def _fig6(results: Results, size: int, suffix: str) -> Picture:
         "and coreset size; it is named in the panel.",
         note,
         lambda: figure_data.tuned_table(results, size),
-        lambda table: drawing.curve_panels(table, _panels(results, size), families, title, note),
+        lambda table: drawing.curve_panels(table, _panels(results, size), families),
     )
 
 
@@ -235,9 +239,7 @@ def _fig7(results: Results) -> Picture:
             for name in names
         ]
         label = "error / error of Hot DoG"
-        return drawing.grid_panels(
-            panels, "ratio", results.sizes, label, title, note, "equal errors"
-        )
+        return drawing.grid_panels(panels, "ratio", results.sizes, label, "equal errors")
 
     return Picture(
         "fig7",
@@ -249,6 +251,31 @@ def _fig7(results: Results) -> Picture:
         note,
         lambda: figure_data.ratio_table(results, names),
         draw,
+    )
+
+
+def _starts(results: Results) -> Picture:
+    title = "Two starts of the chains: the authors', and θ₀ ~ N(0, I)"
+    chosen = figure_data.start_jobs(results)
+    note = _note(results, [job for _, job, _ in chosen], "Medians", ())
+    families = [
+        ("hot_dog", True, drawing.ORANGE, "Hot DoG, hot start"),
+        ("hot_dog", False, drawing.BLUE, "Hot DoG, no hot start"),
+        ("dog", False, drawing.PINK, "DoG, no hot start"),
+    ]
+    panels = [
+        (key, f"{job.job.task.title}, M = {job.job.coreset_size:,}") for key, job, _ in chosen
+    ]
+    return Picture(
+        "starts",
+        title,
+        f"The {_ERROR} so far against the number of log potentials evaluated, medians over trials, "
+        "r = 10⁻³. Solid lines: the chains start near the mass, as in the authors' code. Dashed "
+        "lines: from θ₀ ~ N(0, I). With hot start the two lie on "
+        "each other, so that one orange line is seen. (Not in the paper.)",
+        note,
+        lambda: figure_data.start_table(results),
+        lambda table: drawing.start_panels(table, panels, families),
     )
 
 

@@ -5,7 +5,7 @@ never left out. In a trace it counts so from the first recorded iteration where 
 gradient norm is not finite; a failed run that shows no such iteration counts so throughout.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ import pandas as pd
 
 from experiments.errors import StudyError
 from experiments.store import Job, Store
-from experiments.tasks import TASKS
+from experiments.tasks import TASKS, VARIANTS
 
 __all__ = ["JobResults", "Results", "load_results", "quantiles", "ratio"]
 
@@ -69,6 +69,11 @@ class JobResults:
         nothing = pd.Series(dtype=float, name="z2")
         return self._final.get((method, parameter, hot_start), nothing)
 
+    def weights_sum(self, method: str, parameter: float | None, hot_start: bool) -> pd.Series:
+        """Return Σw at the end, indexed by trial."""
+        rows = _of(self.runs, method, parameter, hot_start)
+        return rows.set_index("trial")["weights_sum"].sort_index()
+
     @cached_property
     def _final(self) -> dict[tuple, pd.Series]:
         return {
@@ -116,10 +121,11 @@ class JobResults:
 
 @dataclass(frozen=True)
 class Results:
-    """Every job that has results, by task name and coreset size."""
+    """Every job that has results, by task name and coreset size; variants apart."""
 
     store: Store
     jobs: dict[tuple[str, int], JobResults]
+    variants: dict[tuple[str, int], JobResults] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -134,18 +140,21 @@ class Results:
 
 def load_results(store: Store) -> Results:
     """Read all that is there."""
-    jobs = {}
-    for task in TASKS.values():
-        for size in sorted(store.scale.coreset_sizes):
-            job = Job(task, size)
-            if store.path(job, "job.json").is_file():
-                jobs[task.name, size] = _load(store, job)
+    jobs, variants = (
+        {
+            (task.name, size): _load(store, Job(task, size))
+            for task in tasks.values()
+            for size in sorted(store.scale.coreset_sizes)
+            if store.path(Job(task, size), "job.json").is_file()
+        }
+        for tasks in (TASKS, VARIANTS)
+    )
     if not jobs:
         raise StudyError(
             f"--results {store.folder}: holds no results of a job. Make some first: "
             "python -m experiments run."
         )
-    return Results(store, jobs)
+    return Results(store, jobs, variants)
 
 
 def _load(store: Store, job: Job) -> JobResults:
@@ -168,7 +177,7 @@ def _load(store: Store, job: Job) -> JobResults:
     return JobResults(job, store.facts(job) or {}, runs, traces, gate)
 
 
-def _of(table: pd.DataFrame, method: str, parameter: float, hot_start: bool) -> pd.DataFrame:
+def _of(table: pd.DataFrame, method: str, parameter: float | None, hot_start: bool) -> pd.DataFrame:
     return table[
         (table["method"] == method)
         & (table["parameter"] == parameter)

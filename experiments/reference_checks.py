@@ -57,7 +57,12 @@ SMOKE = Quality("smoke", 4, 200, 300, 4_000, 4, 1.05, 0.1, 0.5, 0.5)
 QUALITIES = {"smoke": SMOKE, "small": FULL, "paper": FULL}
 """The quality that a study of each scale needs."""
 
-_AUTHORS = {("poisson", "bikes"): "bikes", ("bradley_terry", "nba"): "nba"}
+_AUTHORS = {
+    ("poisson", "bikes"): "bikes",
+    ("bradley_terry", "nba"): "nba",
+    ("linear", "flights_authors"): "flights_linear_authors_98673_rows",
+    ("logistic", "flights_authors"): "flights_logistic_authors_98673_rows",
+}
 
 
 def diagnose(draws: np.ndarray) -> dict[str, float]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from experiments.methods import configs
 from experiments.scales import Scale, record_iterations
 from experiments.store import SCHEMAS, Job, Store
-from experiments.tasks import TASKS
+from experiments.tasks import TASKS, task_named
 
 FAKE = Scale("fake", (20, 40), 128, 3, 40, full_grid=True)
 TASK_NAMES = list(TASKS)
@@ -19,7 +19,7 @@ LEVEL = {"dog": 300.0, "dowg": 100.0, "prodigy": 30.0, "dadapt_sgd": 500.0}
 def level(task, method, parameter, hot_start):
     """The final error, up to a factor that all configurations share."""
     if method == "adam":  # ten times worse for every power of ten off the best rate
-        return 2.0 * 10.0 ** abs(np.log10(parameter / BEST_RATE[task]))
+        return 2.0 * 10.0 ** abs(np.log10(parameter / BEST_RATE[task_named(task).problem]))
     if method == "hot_dog":
         return 1.0 + 0.01 * (np.log10(parameter) + 3.0)
     return LEVEL[method] / (10.0 if hot_start else 1.0)
@@ -28,7 +28,7 @@ def level(task, method, parameter, hot_start):
 def error(task, size, method, parameter, hot_start, trial, iteration):
     """z2: flat at first, then down as 1/t², to its final level."""
     last = level(task, method, parameter, hot_start)
-    last = last * (1 + trial) * (1 + TASK_NAMES.index(task)) * 10.0 / size
+    last = last * (1 + trial) * (1 + TASK_NAMES.index(task_named(task).problem)) * 10.0 / size
     turn = 4.0 if hot_start else 16.0
     return last * (1.0 + 1000.0 / (1.0 + (iteration / turn) ** 2))
 
@@ -46,7 +46,7 @@ def write_job(store, task, size, failures=(), num_iterations=None, **facts):
         for trial in range(store.scale.num_trials):
             key = (config.method, config.parameter, config.hot_start, trial)
             z2 = error(task, size, *key, iteration)
-            norm = 1e3 / iteration
+            norm = np.where(iteration <= 4, 1e5, 1e2)
             if key in failures:
                 z2[-3:] = np.nan
             run = dict(zip(("method", "parameter", "hot_start", "trial"), key, strict=True))
@@ -85,7 +85,9 @@ def write_job(store, task, size, failures=(), num_iterations=None, **facts):
         for name, table in tables.items()
     }
     store.write(
-        Job(TASKS[task], size), arrow, {"num_iterations": num_iterations, "task": task, **facts}
+        Job(task_named(task), size),
+        arrow,
+        {"num_iterations": num_iterations, "task": task, **facts},
     )
 
 

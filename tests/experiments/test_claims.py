@@ -61,7 +61,10 @@ def test_the_best_and_worst_rates_of_adam(tables, task):
     )
     assert found["worst / best"] == pytest.approx(levels.max() / levels.min())
     assert found["worst / best_q25"] == pytest.approx(levels.max() / levels.min())
+    assert found["worst / best, of medians"] == pytest.approx(levels.max() / levels.min())
     assert found["γ = 0.001 / best"] == pytest.approx(levels[0] / levels.min())
+    assert found["best γ up to 10"] == BEST_RATE[task] <= 10
+    assert found["best up to 10 / best"] == 1
 
 
 def test_no_rate_serves_all(tables):
@@ -86,24 +89,69 @@ def test_methods_without_hot_start_against_tuned_adam(tables):
     assert ratios["Prodigy", 1e-6] == pytest.approx(30 / 2)
 
 
+def _leaving(trial, hot, fraction):
+    """By hand: the evaluations at which the error, which only falls, is below the fraction."""
+    still = error("poisson", LARGE, "adam", 1e-3, False, trial, LAST)
+    errors = [error("poisson", LARGE, "hot_dog", 1e-3, hot, trial, t) for t in RECORDED]
+    cost = 2 if hot else 3
+    left = [t * cost * LARGE for t, e in zip(RECORDED, errors, strict=True) if e < fraction * still]
+    return min(left, default=np.inf)
+
+
 @pytest.mark.parametrize("fraction", [0.5, 0.1])
 def test_leaving_the_plateau(tables, fraction):
-    found = row(tables["3"], "poisson", LARGE, left_below=fraction)
-    for hot, cost, words in ((True, 2, "with"), (False, 3, "without")):
-        times = []
-        for trial in range(3):
-            held = max(t for t in RECORDED if t <= passed_at(trial))
-            below = fraction * error("poisson", LARGE, "hot_dog", 1e-3, True, trial, held)
-            errors = [error("poisson", LARGE, "hot_dog", 1e-3, hot, trial, t) for t in RECORDED]
-            # The errors only fall.
-            left = [t * cost * LARGE for t, e in zip(RECORDED, errors, strict=True) if e < below]
-            times.append(min(left, default=np.inf))
-        assert found[f"evaluations {words}"] == sorted(times)[1]
-        assert found[f"never {words}"] == sum(t == np.inf for t in times)
-    assert found["never without"] == (0 if fraction == 0.5 else 2)
-    if fraction == 0.5:
-        without, with_ = found["evaluations without"], found["evaluations with"]
-        assert found["without / with"] == without / with_ > 1
+    found = row(tables["3a"], "poisson", LARGE, left_below=fraction)
+    with_, without = ([_leaving(t, hot, fraction) for t in range(3)] for hot in (True, False))
+    assert found["evaluations with"] == sorted(with_)[1]
+    assert found["evaluations without"] == sorted(without)[1]
+    ratios = [a / b for a, b in zip(without, with_, strict=True)]
+    assert found["without / with"] == pytest.approx(sorted(ratios)[1])
+    # The first trial passes while half of its gradients are a thousand times too large.
+    assert found["early"] == 1
+    assert found["without / with, not early"] == pytest.approx(np.mean(ratios[1:]))
+    assert (found["never with"], found["never without"]) == (
+        sum(np.isinf(with_)),
+        sum(np.isinf(without)),
+    )
+
+
+def test_what_never_leaves_counts_as_such(tmp_path):
+    """ADAM's best rate is 0.001 here, so that no run gets below a tenth of its error."""
+    store = Store(tmp_path, FAKE)
+    write_job(store, "gaussian", LARGE)
+    results = load_results(store)
+    job = results.jobs["gaussian", LARGE]
+    job.runs.loc[job.runs["method"] == "adam", "z2"] = 1e-9
+    found = claim_data.plateau(results).iloc[0]
+    assert (found["never with"], found["never without"]) == (3, 3)
+    assert found["evaluations with"] == np.inf
+    assert np.isnan(found["without / with"])
+
+
+def test_the_worth_of_the_hot_start(tables):
+    """Each method's level is ten times higher without it, Hot DoG's and ADAM's only late."""
+    found = row(tables["3b"], "sparse", SMALL, method="DoG")
+    assert found["error without / with"] == pytest.approx(10 * end(False) / end(True))
+    found = row(tables["3b"], "sparse", SMALL, method="ADAM")
+    assert found["error without / with"] == pytest.approx(end(False) / end(True))
+    short = tables["3c"].set_index(["method", "start"])
+    assert short.loc[("DoWG", "all"), "cases"] == 12
+    assert short.loc[("DoWG", "far"), "cases"] == short.loc[("DoWG", "near"), "cases"] == 6
+    assert short.loc[("Prodigy", "far"), "error without / with"] == pytest.approx(
+        10 * end(False) / end(True)
+    )
+
+
+def test_two_starts_side_by_side(tmp_path):
+    store = write_study(tmp_path)
+    write_job(store, "gaussian_far", SMALL)
+    table = claim_tables(load_results(store))["3d"]
+    assert set(table["M"]) == {SMALL}
+    assert set(table["task"]) == {"Gaussian location"}
+    assert len(table) == 12
+    assert (table["far / near"] == 1).all()  # the same numbers are stored
+    plateaus = claim_tables(load_results(store))["3a"]
+    assert "Gaussian location, θ₀ ~ N(0, I)" in set(plateaus["task"])
 
 
 def trace(*z2):
@@ -130,6 +178,12 @@ def test_the_gate_settles_then_passes(tables):
     assert found["passed at"] == passed_at(1)
     assert (found["passed at, min"], found["passed at, max"]) == (8, 16)
     assert (found["forced"], found["trials"]) == (1, 3)
+    # The first trial is early: the median of its norms is (10⁵ + 10²) / 2.
+    assert (found["early"], found["passed early, max"]) == (1, 8)
+    assert found["norm / level, early, median"] == pytest.approx(500.5)
+    # 8 / t² is below 0.5 from t = 5 on, but a test needs 9; the first trial has no more than 8.
+    assert (found["at every iteration, min"], found["at every iteration, max"]) == (9, np.inf)
+    assert found["at every iteration, by 30"] == 2
 
 
 def test_norms_settle_where_their_running_median_stays_near_its_end():
@@ -156,6 +210,7 @@ def test_hot_dog_against_tuned_adam(tables):
     assert found["Hot DoG / ADAM, no hot start"] == pytest.approx(end(True) / (2 * end(False)))
     assert found["Hot DoG / ADAM, hot start"] == pytest.approx(1 / 2)
     assert found["Hot DoG / ADAM, hot start_q75"] == pytest.approx(1 / 2)
+    assert found["Hot DoG / ADAM up to 10, hot start, of medians"] == pytest.approx(1 / 2)
 
 
 def test_other_methods_against_hot_dog(tables):
@@ -164,9 +219,10 @@ def test_other_methods_against_hot_dog(tables):
     assert (found["worst parameter"], found["worst / Hot DoG"]) == (10.0, np.inf)
     found = row(tables["6b"], "sparse", SMALL, method="Prodigy", hot_start=True)
     assert (found["default parameter"], found["default / Hot DoG"]) == (1e-6, pytest.approx(3))
-    short = tables["6c"].set_index(["method", "hot start"])
-    assert short.loc[("DoWG", True), "best / Hot DoG"] == pytest.approx(10)
-    assert short.loc[("DoWG", True), "best, above 1 in"] == 12
+    short = tables["6c"].set_index(["method", "hot start", "start"])
+    assert short.loc[("DoWG", True, "all"), "best / Hot DoG"] == pytest.approx(10)
+    assert short.loc[("DoWG", True, "all"), "best, above 1 in"] == 12
+    assert short.loc[("DoWG", True, "near"), "best, above 1 in"] == 6
 
 
 def test_markdown_has_every_table(store):

