@@ -1,4 +1,4 @@
-"""From a fit to ArviZ: InferenceData before version 1, DataTree from it on."""
+"""From a fit to ArviZ: InferenceData before version 1, DataTree from it on, and without ArviZ."""
 
 import functools
 import importlib
@@ -20,15 +20,21 @@ __all__ = ["log_likelihoods", "to_arviz"]
 
 
 def _import_arviz() -> Any:
-    """Import ArviZ, without the notice about its next version that some versions print."""
+    """Import ArviZ, without the notice about its next version that some versions print.
+
+    Where it is not installed, its base, which has no plots, makes what version 1 makes.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return importlib.import_module("arviz")
+        try:
+            return importlib.import_module("arviz")
+        except ImportError:
+            return importlib.import_module("arviz_base")
 
 
 def _from_dict(groups: dict[str, dict[str, np.ndarray]]) -> Any:
     arviz = _import_arviz()
-    if int(arviz.__version__.split(".")[0]) >= 1:
+    if arviz.__name__ == "arviz_base" or int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups)
     return arviz.from_dict(**groups)
 
