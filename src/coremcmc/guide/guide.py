@@ -14,6 +14,7 @@ from coremcmc.gradient.control_passes import BLOCK_ROWS, NUM_EXACT, Largest, mak
 from coremcmc.gradient.control_variate import ControlVariate
 from coremcmc.gradient.estimated_sums import EstimatedSums
 from coremcmc.guide.importance import near_posterior
+from coremcmc.guide.informed_rows import InformedRows
 from coremcmc.guide.least_squares_weights import NUM_DRAWS, enough_rows, fitted_weights
 from coremcmc.posterior.mode import (
     Laplace,
@@ -123,48 +124,21 @@ def make_guide(
     num_rows = data.num_rows
     num_draws = _SPREAD_DRAWS if num_rows <= _MANY_ROWS else _FEW_SPREAD_DRAWS
     draws = unflatten(laplace.draw(rng, num_draws), laplace.position)
-    half = coreset_size // 2
-    uniform = np.sort(rng.choice(num_rows, coreset_size - half, replace=False))
+    choice = InformedRows(rng, coreset_size, num_rows)
     largest = Largest(min(NUM_EXACT, num_rows))
-    informed, widest = Largest(half), Largest(half)
-    total = np.zeros(3)  # Σ sd(ℓ_n), Σ var(ℓ_n), Σ var(remainder_n)
+    total = np.zeros(2)  # Σ var(ℓ_n), Σ var(remainder_n)
     for start_row, rows in data.blocks(min(BLOCK_ROWS, num_rows)):
         count = len(jax.tree.leaves(rows)[0])
         variance, remainder = spreads(model, laplace.position, draws, rows, num_rows)
-        sd = np.sqrt(variance)
         index = np.arange(start_row, start_row + count)
-        total += sd.sum(), variance.sum(), remainder.sum()
+        total += variance.sum(), remainder.sum()
         largest.add(remainder, index, remainder)
-        widest.add(sd, index, sd)
-        # Efraimidis and Spirakis: the largest of log(u)/s are a draw without replacement in
-        # proportion to s. Rows of the uniform half are passed over.
-        keys = np.log(rng.random(count)) / np.maximum(sd, 1e-150)
-        others = ~np.isin(index, uniform, assume_unique=True)
-        informed.add(keys[others], index[others], sd[others])
+        choice.add(index, np.sqrt(variance))
         if progress is not None:
             progress(start_row + count)
-    exact = np.sort(largest.index)
-    chosen = np.concatenate([uniform, informed.index])
-    order = np.argsort(chosen)
+    chosen = choice.indices
     variance, _ = spreads(model, laplace.position, draws, data.take(chosen), num_rows)
-    counts = _expected_counts(np.sqrt(variance), half, total[0], np.sort(widest.values)[::-1])
-    weights = 1.0 / np.minimum((coreset_size - half) / num_rows + counts, 1.0)
-    left = max(total[2] - largest.values.sum(), 0.0)
-    ratio = float(total[1] / left) if left > 0 else np.inf
-    return Guide(laplace, exact, Selected(chosen[order], weights[order]), ratio, left)
-
-
-def _expected_counts(sd: np.ndarray, size: int, total: float, widest: np.ndarray) -> np.ndarray:
-    """Expected counts of rows in a draw of ``size`` in proportion to their sd, without replacement.
-
-    A row whose share would exceed one is taken once, and the others share what is left. ``widest``
-    holds the largest sds, descending, ``total`` the sum of all.
-    """
-    certain = 0
-    for value in widest:
-        if total <= 0 or (size - certain) * value < total:
-            break
-        certain, total = certain + 1, total - value
-    sure = sd >= widest[certain - 1] if certain else np.zeros(sd.shape, bool)
-    rest = (size - certain) * sd / total if total > 0 else np.zeros_like(sd)
-    return np.where(sure, 1.0, np.minimum(rest, 1.0))
+    left = max(total[1] - largest.values.sum(), 0.0)
+    ratio = float(total[0] / left) if left > 0 else np.inf
+    exact, selected = np.sort(largest.index), choice.selected(np.sqrt(variance))
+    return Guide(laplace, exact, selected, ratio, left)
