@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from coremcmc.guide.least_squares import nonnegative_ridge
+from coremcmc.guide.least_squares_weights import nonnegative_ridge
 
 
 def loss(terms, target, prior, ridge, weights):
