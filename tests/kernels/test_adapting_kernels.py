@@ -10,7 +10,6 @@ from scipy import stats
 import coremcmc
 from coremcmc.fitting.draws import sample_target
 from coremcmc.kernels import BlackJAXKernel, HitAndRun, WhitenedSlice
-from coremcmc.kernels.chains import metric_of, move_chains
 from coremcmc.posterior.target import Target
 
 FALSE_ALARM = 1e-4  # of each test
@@ -33,14 +32,12 @@ def draws(size, seed=0):
 
 def test_the_whitened_slice_keeps_its_target_at_a_fixed_metric():
     target, kernel, start = gaussian(), WhitenedSlice(), draws(8_000)
-    metric = metric_of(kernel, target, jnp.asarray(start[:8]))
+    metric = kernel.learn_metric(target, jnp.asarray(start[:8]))
     for i in range(50):
-        metric = kernel.adapt(target, jnp.asarray(start[8 * i : 8 * i + 8]), metric)
+        metric = kernel.learn_metric(target, jnp.asarray(start[8 * i : 8 * i + 8]), metric)
     chains = jax.vmap(kernel.init, (0, None))(jnp.asarray(start), target)
     for i in range(2):
-        chains, info = jax.jit(move_chains, static_argnums=0)(
-            kernel, jax.random.key(i), chains, target, metric
-        )
+        chains, info, _ = jax.jit(kernel.step_chains)(jax.random.key(i), chains, target, metric)
     assert not info.is_stuck.any()
     moved = np.asarray(chains.position)
     assert np.mean(moved != start) > 0.99
@@ -54,12 +51,12 @@ def test_the_whitened_slice_learns_the_scales():
     target, kernel = gaussian(), WhitenedSlice()
     state = jnp.asarray(draws(8, seed=1) * 0.01)  # far too narrow
     chains = jax.vmap(kernel.init, (0, None))(state, target)
-    metric = metric_of(kernel, target, state)
+    metric = kernel.learn_metric(target, state)
 
     def iterate(carry, key):
         chains, metric = carry
-        metric = kernel.adapt(target, chains.position, metric)
-        chains, _ = move_chains(kernel, key, chains, target, metric)
+        metric = kernel.learn_metric(target, chains.position, metric)
+        chains, *_ = kernel.step_chains(key, chains, target, metric)
         return (chains, metric), chains.position
 
     keys = jax.random.split(jax.random.key(2), 3_000)
@@ -68,7 +65,7 @@ def test_the_whitened_slice_learns_the_scales():
     np.testing.assert_allclose(sd / SCALES, 1.0, atol=0.25)
     plain = HitAndRun()
     narrow = jax.vmap(plain.init, (0, None))(path[-1], target)
-    stepped, _ = move_chains(plain, jax.random.key(5), narrow, target, None)
+    stepped, *_ = plain.step_chains(jax.random.key(5), narrow, target)
     jump, plain_jump = (
         np.square(np.asarray(after - before)[:, 1]).mean()
         for before, after in ((path[-2], path[-1]), (path[-1], stepped.position))
