@@ -4,11 +4,9 @@ import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy import stats
 
 import coremcmc
-from coremcmc.fitting.draws import sample_target
 from coremcmc.kernels import BlackJAXKernel, HitAndRun, WhitenedSlice
 from coremcmc.posterior.target import Target
 
@@ -73,30 +71,6 @@ def test_the_whitened_slice_learns_the_scales():
     assert jump > 1_000 * plain_jump
     latter = np.asarray(path[1500:, :, 1]).ravel() / SCALES[1]
     assert abs(latter.std() - 1.0) < 0.1
-
-
-@pytest.mark.parametrize("name", ["hmc", "rmh"])
-def test_a_blackjax_sampler_is_a_kernel(name):
-    scales = np.array([1.0, 2.0])
-
-    def algorithm(logdensity):
-        if name == "hmc":
-            return blackjax.hmc(logdensity, 0.5, jnp.asarray(scales**2), 5)
-        return blackjax.normal_random_walk(logdensity, jnp.asarray(scales))
-
-    target, kernel = gaussian(scales), BlackJAXKernel(algorithm, evaluations=6)
-    start = jnp.asarray(np.random.default_rng(3).standard_normal((16, 2)) * scales)
-    sampled, stuck, _ = sample_target(
-        kernel, jax.random.key(4), target, start, num_draws=2_000, num_warmup=10
-    )
-    assert not stuck
-    chain_means = np.asarray(sampled).mean(axis=0) / scales
-    error = chain_means.std(axis=0, ddof=1) / np.sqrt(len(chain_means))
-    bound = stats.t.isf(FALSE_ALARM / 4, len(chain_means) - 1)
-    assert np.all(np.abs(chain_means.mean(axis=0)) < bound * error)
-    squares = np.square(np.asarray(sampled) / scales).mean(axis=0)
-    error = squares.std(axis=0, ddof=1) / np.sqrt(len(squares))
-    assert np.all(np.abs(squares.mean(axis=0) - 1.0) < bound * error)
 
 
 def test_a_blackjax_kernel_trains_a_coreset():
