@@ -23,6 +23,7 @@ extensions = [
     "command_line",
     "mathml",
     "docstrings",
+    "registered",
 ]
 exclude_patterns = ["_build", "_ext"]
 

@@ -184,22 +184,63 @@ class KernelInfo(NamedTuple):
     is_stuck: Bool[Array, "*chains"]
 
 
-@runtime_checkable
-class Kernel(Protocol):
+class Kernel(ABC):
     """A family of Markov kernels κ_w, each leaving the coreset posterior π_w invariant.
 
-    Immutable and hashable, like a model.
+    Immutable and hashable, like a model. :meth:`step` is all that a kernel must have. One that
+    learns a metric from the chains also has :meth:`learn_metric`, and says in :meth:`step_chains`
+    when it does.
+
+    An object that is none of this class is taken as well, where it has the two methods
+    ``init(position, target)`` and ``step(rng_key, state, target)``; see
+    :func:`coremcmc.kernels.given.as_kernel`.
     """
 
-    def init(self, position: Position, target: Any) -> KernelState:
-        """Start a chain at a position."""
-        ...
+    moves_reals_only: ClassVar[bool] = False
+    """Whether models with other parameters than unconstrained reals are refused."""
 
+    def init(self, position: Position, target: Any) -> KernelState:
+        """Start a chain at a position; ``ValueError`` where the model is none for this kernel."""
+        model = target.model
+        if self.moves_reals_only and not model.is_continuous:
+            raise ValueError(
+                f"{type(self).__name__} moves unconstrained reals only, and "
+                f"{type(model).__name__} has other parameters. Use kernel="
+                f"{model.default_kernel!r}."
+            )
+        return KernelState(position, target.loglikelihoods(position))
+
+    @abstractmethod
     def step(
-        self, rng_key: PRNGKey, state: KernelState, target: Any
+        self, rng_key: PRNGKey, state: KernelState, target: Any, metric: PyTree = None
     ) -> tuple[KernelState, KernelInfo]:
-        """Move a chain once."""
-        ...
+        """Move a chain once, by the metric that :meth:`learn_metric` returned."""
+
+    def learn_metric(self, target: Any, positions: Position, previous: PyTree = None) -> PyTree:
+        """Return what the kernel knows of the posterior's shape, here nothing.
+
+        Learned from the positions of all chains (leading axis K), and from the ``previous`` metric
+        if there is one.
+        """
+        return None
+
+    def step_chains(
+        self,
+        rng_key: PRNGKey,
+        chains: KernelState,
+        target: Any,
+        metric: PyTree = None,
+        iteration: Int[Array, ""] | None = None,
+    ) -> tuple[KernelState, KernelInfo, PyTree]:
+        """Move each of K chains once; the metric comes back as the next call takes it.
+
+        ``iteration`` counts the calls of a training, in which the weights move and the metric may
+        follow them. Without it the metric stays: at fixed weights the kernel is a fixed one, as
+        draws that are kept must come from.
+        """
+        keys = jax.random.split(rng_key, chains.loglikelihoods.shape[0])
+        step = jax.vmap(self.step, in_axes=(0, 0, None, None))
+        return *step(keys, chains, target, metric), metric
 
 
 class SamplingAlgorithm(NamedTuple):

@@ -16,9 +16,9 @@ from coremcmc.data import MemoryData
 from coremcmc.gradient.control_variate import (
     ControlVariate,
     controlled_totals,
-    plain_totals,
     row_spreads,
 )
+from coremcmc.gradient.kl import plain_totals
 from coremcmc.models import FunctionModel, LinearRegression, LogisticRegression, PoissonRegression
 from coremcmc.posterior.derivatives import weighted_derivatives
 from coremcmc.posterior.mode import laplace_approximation

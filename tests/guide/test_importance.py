@@ -7,8 +7,7 @@ import pytest
 
 from coremcmc.data import MemoryData
 from coremcmc.gradient.control_passes import NUM_EXACT, make_control, revised
-from coremcmc.gradient.control_variate import row_spreads
-from coremcmc.gradient.estimated_sums import EstimatedSums
+from coremcmc.gradient.control_variate import EstimatedSums, row_spreads
 from coremcmc.guide import importance as near_posterior_module
 from coremcmc.guide.least_squares_weights import enough_rows
 from coremcmc.models import FunctionModel, LogisticRegression

@@ -4,13 +4,10 @@ import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy import stats
 
 import coremcmc
-from coremcmc.fitting.draws import sample_target
 from coremcmc.kernels import BlackJAXKernel, HitAndRun, WhitenedSlice
-from coremcmc.kernels.chains import metric_of, move_chains
 from coremcmc.posterior.target import Target
 
 FALSE_ALARM = 1e-4  # of each test
@@ -33,14 +30,12 @@ def draws(size, seed=0):
 
 def test_the_whitened_slice_keeps_its_target_at_a_fixed_metric():
     target, kernel, start = gaussian(), WhitenedSlice(), draws(8_000)
-    metric = metric_of(kernel, target, jnp.asarray(start[:8]))
+    metric = kernel.learn_metric(target, jnp.asarray(start[:8]))
     for i in range(50):
-        metric = kernel.adapt(target, jnp.asarray(start[8 * i : 8 * i + 8]), metric)
+        metric = kernel.learn_metric(target, jnp.asarray(start[8 * i : 8 * i + 8]), metric)
     chains = jax.vmap(kernel.init, (0, None))(jnp.asarray(start), target)
     for i in range(2):
-        chains, info = jax.jit(move_chains, static_argnums=0)(
-            kernel, jax.random.key(i), chains, target, metric
-        )
+        chains, info, _ = jax.jit(kernel.step_chains)(jax.random.key(i), chains, target, metric)
     assert not info.is_stuck.any()
     moved = np.asarray(chains.position)
     assert np.mean(moved != start) > 0.99
@@ -54,12 +49,12 @@ def test_the_whitened_slice_learns_the_scales():
     target, kernel = gaussian(), WhitenedSlice()
     state = jnp.asarray(draws(8, seed=1) * 0.01)  # far too narrow
     chains = jax.vmap(kernel.init, (0, None))(state, target)
-    metric = metric_of(kernel, target, state)
+    metric = kernel.learn_metric(target, state)
 
     def iterate(carry, key):
         chains, metric = carry
-        metric = kernel.adapt(target, chains.position, metric)
-        chains, _ = move_chains(kernel, key, chains, target, metric)
+        metric = kernel.learn_metric(target, chains.position, metric)
+        chains, *_ = kernel.step_chains(key, chains, target, metric)
         return (chains, metric), chains.position
 
     keys = jax.random.split(jax.random.key(2), 3_000)
@@ -68,7 +63,7 @@ def test_the_whitened_slice_learns_the_scales():
     np.testing.assert_allclose(sd / SCALES, 1.0, atol=0.25)
     plain = HitAndRun()
     narrow = jax.vmap(plain.init, (0, None))(path[-1], target)
-    stepped, _ = move_chains(plain, jax.random.key(5), narrow, target, None)
+    stepped, *_ = plain.step_chains(jax.random.key(5), narrow, target)
     jump, plain_jump = (
         np.square(np.asarray(after - before)[:, 1]).mean()
         for before, after in ((path[-2], path[-1]), (path[-1], stepped.position))
@@ -76,30 +71,6 @@ def test_the_whitened_slice_learns_the_scales():
     assert jump > 1_000 * plain_jump
     latter = np.asarray(path[1500:, :, 1]).ravel() / SCALES[1]
     assert abs(latter.std() - 1.0) < 0.1
-
-
-@pytest.mark.parametrize("name", ["hmc", "rmh"])
-def test_a_blackjax_sampler_is_a_kernel(name):
-    scales = np.array([1.0, 2.0])
-
-    def algorithm(logdensity):
-        if name == "hmc":
-            return blackjax.hmc(logdensity, 0.5, jnp.asarray(scales**2), 5)
-        return blackjax.normal_random_walk(logdensity, jnp.asarray(scales))
-
-    target, kernel = gaussian(scales), BlackJAXKernel(algorithm, evaluations=6)
-    start = jnp.asarray(np.random.default_rng(3).standard_normal((16, 2)) * scales)
-    sampled, stuck, _ = sample_target(
-        kernel, jax.random.key(4), target, start, num_draws=2_000, num_warmup=10
-    )
-    assert not stuck
-    chain_means = np.asarray(sampled).mean(axis=0) / scales
-    error = chain_means.std(axis=0, ddof=1) / np.sqrt(len(chain_means))
-    bound = stats.t.isf(FALSE_ALARM / 4, len(chain_means) - 1)
-    assert np.all(np.abs(chain_means.mean(axis=0)) < bound * error)
-    squares = np.square(np.asarray(sampled) / scales).mean(axis=0)
-    error = squares.std(axis=0, ddof=1) / np.sqrt(len(squares))
-    assert np.all(np.abs(squares.mean(axis=0) - 1.0) < bound * error)
 
 
 def test_a_blackjax_kernel_trains_a_coreset():

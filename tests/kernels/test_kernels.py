@@ -198,7 +198,7 @@ def test_slice_agrees_with_nuts_on_weighted_models(problem):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
-def test_gaussian_kernel_keeps_the_closed_form(correlation):
+def test_the_gaussian_kernel_forgets_at_its_rate(correlation):
     rng = np.random.default_rng(8)
     rows = {"x": rng.standard_normal((6, 3)) + 2.0}
     target = weighted_problem(GaussianLocation(), rows)
@@ -209,8 +209,6 @@ def test_gaussian_kernel_keeps_the_closed_form(correlation):
     kernel = GaussianExact(correlation)
     state, _ = move(kernel, target, {"theta": jnp.asarray(draws)}, 3)
     white = (np.asarray(state.position["theta"]) - mean) * np.sqrt(precision)
-    assert_unbiased(white, 0.0)
-    assert_unbiased(white**2, 1.0)
     lag = (draws - mean) * np.sqrt(precision) * white
     assert_unbiased(lag, correlation**3)
 
@@ -276,21 +274,6 @@ def test_gibbs_agrees_with_the_enumeration_of_all_models():
     assert_unbiased(means["gamma"], gamma)
     assert_unbiased(means["beta"], beta)
     assert_unbiased(means["sigma2"], sigma2)
-
-
-def test_a_change_of_weights_leaves_nothing_stale():
-    """States hold unweighted terms, so that a step under new weights equals a step from scratch."""
-    target = logistic_problem()
-    kernel = HitAndRun()
-    position = target.model.initial_position(jax.random.key(0), target.rows)
-    old = kernel.init(position, target)
-    new_target = Target(target.model, target.rows, 10.0 * target.weights)
-    carried, _ = kernel.step(jax.random.key(1), old, new_target)
-    fresh, _ = kernel.step(jax.random.key(1), kernel.init(position, new_target), new_target)
-    np.testing.assert_array_equal(carried.position["beta"], fresh.position["beta"])
-    np.testing.assert_array_equal(
-        carried.loglikelihoods, new_target.loglikelihoods(carried.position)
-    )
 
 
 def test_a_slice_that_cannot_be_found_is_reported():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coremcmc
-from coremcmc.kernels import HitAndRun, hit_and_run
+from coremcmc.kernels import HitAndRun, slice_along_lines
 from coremcmc.kernels import slice_on_gpu as fused_lines
 from coremcmc.posterior.target import Target
 
@@ -38,7 +38,7 @@ def starts(target):
 def interpreted(monkeypatch):
     """Run the GPU kernel on the CPU."""
     on_cpu = functools.partial(fused_lines.sample_lines_fused, interpret=True)
-    monkeypatch.setattr(hit_and_run, "sample_lines_fused", on_cpu)
+    monkeypatch.setattr(slice_along_lines, "sample_lines_fused", on_cpu)
 
 
 MODELS = [

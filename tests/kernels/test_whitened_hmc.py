@@ -89,7 +89,7 @@ def test_in_its_own_metric_a_gaussian_is_left_behind_quickly():
     """Steps of 3 × 0.8 in whitened units: little correlation is left after three of them."""
     factor, target, draws = gaussian(4, 3)
     kernel = WhitenedHMC()
-    whitening = jax.jit(kernel.adapt)(target, draws)
+    whitening = jax.jit(kernel.learn_metric)(target, draws)
     np.testing.assert_allclose(whitening.covariance, factor @ factor.T, rtol=1e-8)
     state, moved, info = move(kernel, target, draws, 3, whitening)
     before, after = (np.asarray(x) @ np.linalg.inv(factor).T for x in (draws, state.position))
@@ -126,7 +126,7 @@ def unbend(after):
 def test_keeps_a_banana():
     draws = banana(np.random.default_rng(5), SIZE)
     kernel = WhitenedHMC()
-    whitening = jax.jit(kernel.adapt)(BANANA, jnp.asarray(draws))
+    whitening = jax.jit(kernel.learn_metric)(BANANA, jnp.asarray(draws))
     state, moved, _ = move(kernel, BANANA, jnp.asarray(draws), 5, whitening)
     assert 0.05 < moved.mean() < 0.999
     after = unbend(np.asarray(state.position))
@@ -166,7 +166,7 @@ def logistic_target(num_zero=0):
 def test_the_metric_is_the_inverse_curvature_at_the_mean_of_the_chains():
     target = logistic_target(num_zero=3)
     positions = {"beta": jnp.asarray(np.random.default_rng(7).standard_normal((8, 3)))}
-    found = jax.jit(WhitenedHMC().adapt)(target, positions)
+    found = jax.jit(WhitenedHMC().learn_metric)(target, positions)
     centre = positions["beta"].mean(axis=0)
     precision = -jax.jit(jax.hessian(lambda beta: target({"beta": beta})))(centre)
     values, vectors = np.linalg.eigh(precision)
@@ -181,7 +181,7 @@ def test_the_state_holds_the_terms_of_its_position():
     target = logistic_target()
     kernel = WhitenedHMC(step_size=2.5)
     positions = {"beta": jnp.asarray(np.random.default_rng(8).standard_normal((200, 3)))}
-    whitening = jax.jit(kernel.adapt)(target, positions)
+    whitening = jax.jit(kernel.learn_metric)(target, positions)
     heavier = Target(target.model, target.rows, 10.0 * target.weights)
     state, moved, _ = move(kernel, heavier, positions, 1, whitening)
     assert 0.05 < moved.mean() < 0.95
@@ -206,7 +206,7 @@ def test_arrives_from_far_away():
     factor, target, _ = gaussian(10, 3)
     starts = jnp.full((4_000, 3), 60.0)
     kernel = WhitenedHMC()
-    state, _, _ = move(kernel, target, starts, 40, jax.jit(kernel.adapt)(target, starts))
+    state, _, _ = move(kernel, target, starts, 40, jax.jit(kernel.learn_metric)(target, starts))
     assert_white(np.asarray(state.position) @ np.linalg.inv(factor).T)
 
 

@@ -16,7 +16,7 @@ import scipy.stats
 from jax.flatten_util import ravel_pytree
 
 import coremcmc
-from coremcmc.kernels import HitAndRun, hit_and_run
+from coremcmc.kernels import HitAndRun, slice_along_lines
 from coremcmc.kernels import slice_on_gpu as fused_lines
 from coremcmc.models.families import FAMILIES
 from coremcmc.models.glm import GLM
@@ -300,7 +300,7 @@ FUSED = ["gaussian", "student_t", "probit", "poisson", "negative_binomial, softp
 def test_a_step_in_the_gpu_kernel_is_the_same_step(name, monkeypatch):
     """Interpreted on the CPU: the position is lengthened there, and the rows are."""
     on_cpu = partial(fused_lines.sample_lines_fused, interpret=True)
-    monkeypatch.setattr(hit_and_run, "sample_lines_fused", on_cpu)
+    monkeypatch.setattr(slice_along_lines, "sample_lines_fused", on_cpu)
     model = MODELS[name]
     stored, _, _ = case(model, 2)
     rows = prepared(model, stored)

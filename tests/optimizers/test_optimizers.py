@@ -7,29 +7,8 @@ import optax
 import pytest
 from scipy.optimize import minimize
 
-from coremcmc.optimizers import OPTIMIZERS, constrained, gated, hot_dog
-
-
-def gradients(num_steps=400, size=5, seed=0):
-    rng = np.random.default_rng(seed)
-    scale = np.logspace(-3, 5, size)
-    return rng.standard_normal((num_steps, size)) * scale + 0.3 * scale
-
-
-def run(optimizer, w0, gradient_rows, hot_from=0, max_sum=None):
-    """Weights after every step, by the package."""
-    transform = gated(constrained(optimizer, max_sum))
-
-    def step(carry, xs):
-        w, state = carry
-        t, g = xs
-        updates, state = transform.update(g, state, w, is_hot=t >= hot_from)
-        w = optax.apply_updates(w, updates)
-        return (w, state), w
-
-    w0 = jnp.asarray(w0)
-    xs = (jnp.arange(len(gradient_rows)), jnp.asarray(gradient_rows))
-    return np.asarray(jax.lax.scan(step, (w0, transform.init(w0)), xs)[1])
+from coremcmc.optimizers import OPTIMIZERS, hot_dog
+from tests.contracts.optimizer import gradients, run
 
 
 def replay_hot_dog(w0, gradient_rows, hot_from, r=1e-3, b1=0.9, b2=0.999, eps=1e-8):
@@ -162,55 +141,6 @@ def test_adam_equals_its_equation_with_a_rate_over_root_t():
         w = np.maximum(w - rate / np.sqrt(t) * m_hat / (np.sqrt(v_hat) + 1e-8), 0.0)
         path.append(w)
     np.testing.assert_allclose(run(OPTIMIZERS["adam"](rate), w0, g), path, rtol=1e-9, atol=1e-12)
-
-
-every = pytest.mark.parametrize("name", OPTIMIZERS)
-
-
-@every
-@pytest.mark.parametrize("hot_from", [0, 20])
-def test_zero_gradients_do_no_harm(name, hot_from):
-    g = np.zeros((60, 3))
-    w0 = np.array([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(run(OPTIMIZERS[name](), w0, g, hot_from)[-1], w0)
-    g[30:] = 1.0
-    assert np.isfinite(run(OPTIMIZERS[name](), w0, g, hot_from)).all()
-
-
-@every
-def test_a_weight_stuck_at_zero_does_no_harm(name):
-    """Its gradient pushes it outward for ever; the others must converge all the same."""
-    target = np.array([-3.0, 4.0, 2.5])
-    w = jnp.array([0.0, 3.0, 3.0])
-    transform = gated(constrained(OPTIMIZERS[name]()))
-
-    def step(carry, _):
-        w, state = carry
-        updates, state = transform.update(w - target, state, w, is_hot=True)
-        return (optax.apply_updates(w, updates), state), None
-
-    (w, _), _ = jax.lax.scan(step, (w, transform.init(w)), None, length=20_000)
-    assert w[0] == 0.0
-    assert np.isfinite(w).all()
-    if not name.startswith("dadapt"):  # whose bound on the distance knows of no constraint
-        np.testing.assert_allclose(w[1:], target[1:], atol=0.02)
-
-
-@every
-def test_one_weight_alone_does_no_harm(name):
-    path = run(OPTIMIZERS[name](), np.array([2.0]), gradients(100, 1))
-    assert np.isfinite(path).all()
-    assert (path >= 0).all()
-
-
-@every
-def test_state_keeps_its_shapes_and_dtypes(name):
-    w = jnp.ones(3)
-    transform = gated(constrained(OPTIMIZERS[name]()))
-    state = transform.init(w)
-    _, after = transform.update(w, state, w, is_hot=True)
-    kinds = lambda tree: jax.tree.map(lambda x: (jnp.shape(x), jnp.asarray(x).dtype), tree)  # noqa: E731
-    assert kinds(state) == kinds(after)
 
 
 @pytest.mark.parametrize("max_sum", [0.5, 2.0, 7.0, 100.0])

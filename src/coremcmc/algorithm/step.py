@@ -10,15 +10,22 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from coremcmc.algorithm.hot_start import HotStart, HotStartState
-from coremcmc.base import Kernel, KernelState, Model, Position, PRNGKey, Rows, SamplingAlgorithm
-from coremcmc.gradient.control_variate import ControlVariate, controlled_totals, plain_totals
-from coremcmc.gradient.kl import kl_gradient_from_totals
-from coremcmc.kernels import KERNELS
-from coremcmc.kernels.chains import metric_of, move_chains
+from coremcmc.base import (
+    Kernel,
+    KernelState,
+    Model,
+    Position,
+    PRNGKey,
+    Rows,
+    SamplingAlgorithm,
+    flat_positions,
+)
+from coremcmc.gradient.control_variate import ControlVariate, controlled_totals
+from coremcmc.gradient.kl import GradientEstimate, kl_gradient, plain_totals
+from coremcmc.kernels.given import as_kernel
 from coremcmc.optimizers import OPTIMIZERS, constrained, gated
 from coremcmc.posterior.target import Target
 
@@ -126,7 +133,7 @@ class CoresetMCMC:
                 else self.hot_start.init(num_chains)
             ),
             num_evaluations=jnp.zeros((), int),
-            metric=metric_of(self.kernel, target, positions),
+            metric=self.kernel.learn_metric(target, positions),
         )
 
     def step(
@@ -144,45 +151,24 @@ class CoresetMCMC:
         control variate also needs the indices of the subsample.
         """
         _require_64_bits()
-        chains = state.chains
-        if control is None or subsample_indices is None:
-            totals = plain_totals(self.model, chains.position, subsample, self.num_rows)
-            control_ratio = jnp.ones(())
-        else:
-            totals, plain, remaining = controlled_totals(
-                self.model,
-                control,
-                chains.position,
-                subsample,
-                control.has_exact(subsample_indices),
-                self.num_rows,
-            )
-            control_ratio = remaining / jnp.where(plain > 0, plain, 1.0)
-        gradient, residual = kl_gradient_from_totals(state.weights, chains.loglikelihoods, totals)
+        estimate = self.gradient(state, subsample, control, subsample_indices)
         updates, optimizer_state = self._weight_optimizer.update(
-            gradient, state.optimizer_state, state.weights, is_hot=state.hot_start.is_hot
+            estimate.gradient, state.optimizer_state, state.weights, is_hot=state.hot_start.is_hot
         )
         weights = optax.apply_updates(state.weights, updates)
 
         target = Target(self.model, rows, weights)
-        num_chains = chains.loglikelihoods.shape[0]
-        metric = state.metric
-        if metric is not None:
-            kernel: Any = self.kernel
-            metric = jax.lax.cond(
-                state.iteration % kernel.refresh == 0,
-                lambda: kernel.adapt(target, chains.position, state.metric),
-                lambda: state.metric,
-            )
-        chains, kernel_info = move_chains(self.kernel, rng_key, chains, target, metric)
+        chains, kernel_info, metric = self.kernel.step_chains(
+            rng_key, state.chains, target, state.metric, state.iteration
+        )
         log_potentials = jax.vmap(target.log_potential)(chains.loglikelihoods)
 
         iteration = state.iteration + 1
         hot_start = state.hot_start
         if self.hot_start is not None:
-            dimension = ravel_pytree(chains.position)[0].size // num_chains
+            dimension = flat_positions(chains.position).shape[1]
             hot_start = self.hot_start.update(hot_start, iteration, log_potentials, dimension)
-        gradient_norm = jnp.linalg.norm(gradient)
+        gradient_norm = jnp.linalg.norm(estimate.gradient)
         failure = jnp.select(
             [
                 ~jnp.isfinite(gradient_norm),
@@ -201,10 +187,35 @@ class CoresetMCMC:
             state.num_evaluations + kernel_info.num_evaluations.sum(),
             metric,
         )
-        residual_variance = jnp.sum(residual * residual) / (num_chains - 1)
+        residual = estimate.residual
+        residual_variance = jnp.sum(residual * residual) / (residual.shape[0] - 1)
         return new_state, StepInfo(
-            gradient_norm, log_potentials, failure, residual_variance, control_ratio
+            gradient_norm, log_potentials, failure, residual_variance, estimate.control_ratio
         )
+
+    def gradient(
+        self,
+        state: CoresetState,
+        subsample: Rows,
+        control: ControlVariate | None = None,
+        subsample_indices: Int[Array, " S"] | None = None,
+    ) -> GradientEstimate:
+        """Estimate ∇_w KL(π_w ‖ π) at a state, from a subsample as ``model.prepare_rows`` makes it.
+
+        A control variate also needs the indices of the subsample.
+        """
+        positions = state.chains.position
+        if control is None or subsample_indices is None:
+            totals = plain_totals(self.model, positions, subsample, self.num_rows)
+            control_ratio = jnp.ones(())
+        else:
+            is_exact = control.has_exact(subsample_indices)
+            totals, plain, remaining = controlled_totals(
+                self.model, control, positions, subsample, is_exact, self.num_rows
+            )
+            control_ratio = remaining / jnp.where(plain > 0, plain, 1.0)
+        gradient, residual = kl_gradient(state.weights, state.chains.loglikelihoods, totals)
+        return GradientEstimate(gradient, residual, control_ratio)
 
 
 def _require_64_bits() -> None:
@@ -274,7 +285,7 @@ def coreset_mcmc(
     algorithm = CoresetMCMC(
         model,
         num_rows,
-        KERNELS[model.default_kernel]() if kernel is None else kernel,
+        as_kernel(model.default_kernel if kernel is None else kernel),
         OPTIMIZERS["hot_dog"]() if optimizer is None else optimizer,
         hot_start,
         max_weight_sum,

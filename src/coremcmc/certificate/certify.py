@@ -13,8 +13,7 @@ from coremcmc.certificate.certificate import Certificate, evenly_spaced, judge, 
 from coremcmc.certificate.other_modes import unvisited_mode
 from coremcmc.data.passes import full_pass
 from coremcmc.diagnostics import effective_draws, pareto_smooth, split_rhat
-from coremcmc.gradient.control_variate import ControlVariate
-from coremcmc.gradient.estimated_sums import EstimatedSums
+from coremcmc.gradient.control_variate import ControlVariate, EstimatedSums
 from coremcmc.posterior.derivatives import SumOfLogLikelihoods, prepared
 from coremcmc.posterior.mode import Laplace
 from coremcmc.posterior.target import Target

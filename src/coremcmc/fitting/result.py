@@ -260,7 +260,7 @@ class Fit:
             With the new draws in ``sampled`` (and ``posterior``), their ``sample_stats``, and
             all else as it was.
         """
-        from coremcmc.fitting.more_draws import more_draws
+        from coremcmc.fitting.draws import more_draws
 
         return more_draws(
             self,

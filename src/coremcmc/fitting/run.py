@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import dataclasses
 import time
 import warnings
 from pathlib import Path
@@ -24,14 +23,14 @@ from coremcmc.fitting.checkpoint import (
     versions,
     write_control,
 )
-from coremcmc.fitting.draws import sample_enough, sample_target
+from coremcmc.fitting.draws import draw_until_mixed, with_draws
 from coremcmc.fitting.progress import PassBar, ProgressBar, interrupts
 from coremcmc.fitting.result import Fit
 from coremcmc.fitting.settings import Settings
 from coremcmc.gradient.control_passes import revised
 from coremcmc.identity import describe
 from coremcmc.posterior.target import Target
-from coremcmc.pytrees import named_draws, pack_tree, unflatten, unpack_tree
+from coremcmc.pytrees import named_draws, pack_tree, unpack_tree
 
 __all__ = ["FitError", "Run", "save_or_warn"]
 
@@ -243,42 +242,26 @@ class Run:
         """Draw from the posterior of the returned coreset, its weights fixed."""
         if not self.settings.num_draws:
             return fit
-        algorithm = self.algorithm
+        algorithm, coreset = self.algorithm, self.state.coreset
         target = Target(algorithm.model, self.rows, jnp.asarray(fit.coreset.weights))
-        positions, is_stuck = self.state.coreset.chains.position, False
-
-        def run_on(call: int) -> tuple[np.ndarray, np.ndarray]:
-            nonlocal positions, is_stuck
-            draws, stuck, densities = sample_target(
+        with PassBar("drawing", self.settings.num_draws, progress, unit="steps") as bar:
+            draws, densities, is_stuck = draw_until_mixed(
                 algorithm.kernel,
-                jax.random.fold_in(self.key, 2**31 + call),
+                self.key,
                 target,
-                positions,
-                self.state.coreset.metric,
+                coreset.chains.position,
+                coreset.metric,
                 num_draws=self.settings.num_draws,
                 num_warmup=_WARMUP,
+                advanced=bar,
             )
-            draws, is_stuck = np.asarray(draws), is_stuck or bool(stuck)
-            positions = unflatten(draws[-1], self._first_position)
-            bar(len(draws))
-            return draws, np.asarray(densities)
-
-        with PassBar("drawing", self.settings.num_draws, progress, unit="steps") as bar:
-            draws, densities = sample_enough(run_on, self.settings.num_draws)
         if is_stuck:
             warnings.warn(
                 "a chain got stuck while drawing from the coreset posterior: its log density is "
                 "NaN or discontinuous somewhere. Check the model.",
                 stacklevel=4,
             )
-        named = named_draws(algorithm.model, draws, self._first_position)
-        named = {name: np.swapaxes(x, 0, 1) for name, x in named.items()}
-        return dataclasses.replace(
-            fit,
-            sampled_positions=draws,
-            sampled=named,
-            sample_stats={"lp": densities.T},
-        )
+        return with_draws(fit, algorithm.model, draws, self._first_position, {"lp": densities})
 
     def _fail(self, path: Path | None) -> None:
         """Save the last good state, then raise."""

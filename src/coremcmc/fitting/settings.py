@@ -12,7 +12,7 @@ from coremcmc.algorithm.hot_start import HotStart
 from coremcmc.algorithm.stopping import Stopping
 from coremcmc.base import DataSource, Kernel, Model
 from coremcmc.identity import describe
-from coremcmc.kernels import KERNELS
+from coremcmc.kernels.given import as_kernel
 from coremcmc.optimizers import OPTIMIZERS
 
 __all__ = [
@@ -114,15 +114,7 @@ class Settings:
 
     def make_kernel(self, model: Model) -> Kernel:
         """Return the kernel that ``kernel`` names or is."""
-        kernel = self.kernel
-        if kernel is None or isinstance(kernel, str):
-            return _lookup("kernel", kernel or model.default_kernel, KERNELS)()
-        if not isinstance(kernel, Kernel) or isinstance(kernel, type):
-            raise ValueError(
-                f"kernel must be a name ({', '.join(KERNELS)}) or a kernel such as HitAndRun(), "
-                f"not {kernel!r}."
-            )
-        return kernel
+        return as_kernel(model.default_kernel if self.kernel is None else self.kernel)
 
     def make_optimizer(self) -> optax.GradientTransformation:
         """Return the optimizer that ``optimizer`` names or is."""

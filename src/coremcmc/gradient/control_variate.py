@@ -14,17 +14,19 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
-from coremcmc.base import Model, Position, Rows
-from coremcmc.posterior.derivatives import taylor_terms
+from coremcmc.base import DataSource, Model, Position, Rows
+from coremcmc.posterior.derivatives import prepared, taylor_terms
+from coremcmc.pytrees import unflatten
 
 __all__ = [
     "ControlVariate",
+    "EstimatedSums",
     "Totals",
     "controlled_totals",
-    "plain_totals",
     "quadratic",
     "row_spreads",
 ]
@@ -78,16 +80,6 @@ class Totals(NamedTuple):
     remaining_variance: Float[Array, ""]
 
 
-def plain_totals(
-    model: Model, positions: Position, subsample: Rows, num_rows: int
-) -> Float[Array, " K"]:
-    """Estimate the totals, centred over the chains, by the subsample's sum alone."""
-    values = jax.vmap(model.loglikelihood_fn, in_axes=(0, None))(positions, subsample)
-    values = values.astype(float)
-    # Centring comes before summing: the terms are of the order of 1, their sums of 10^6.
-    return num_rows / values.shape[1] * (values - values.mean(axis=0)).sum(axis=1)
-
-
 def controlled_totals(
     model: Model,
     control: ControlVariate,
@@ -101,22 +93,75 @@ def controlled_totals(
     ``is_exact`` marks those of them that are also among the exact rows, and count there.
     """
     size = is_exact.shape[0]
-
+    # The exact rows with the others: one product of matrices, not two.
     rows = jax.tree.map(lambda *parts: jnp.concatenate(parts), subsample, control.exact_rows)
-    values, polynomials = jax.vmap(
-        lambda position: taylor_terms(model, control.centre, position, rows)
-    )(positions)
-    exact = (values - control.strength * polynomials)[:, size:].sum(axis=1)
-    values, polynomials = values[:, :size], polynomials[:, :size]
-    centred = values - values.mean(axis=0)
-    remainder = jnp.where(is_exact, 0.0, values - control.strength * polynomials)
+    remainder, values, polynomials = jax.vmap(lambda x: _remainders(model, control, x, rows))(
+        positions
+    )
+    exact = remainder[:, size:].sum(axis=1)
+    remainder = jnp.where(is_exact, 0.0, remainder[:, :size])
+    # Centring comes before summing: the terms are of the order of 1, their sums of 10^6.
     remainder = remainder - remainder.mean(axis=0)
     polynomial = control.strength * quadratic(control, positions)
     total = polynomial + exact + num_rows / size * remainder.sum(axis=1)
+    values, polynomials = values[:, :size], polynomials[:, :size]
+    centred = values - values.mean(axis=0)
     # What the polynomials leave is told also while they are switched off.
     left = jnp.where(is_exact, 0.0, values - polynomials)
     left = left - left.mean(axis=0)
     return Totals(total, centred.var(axis=1).mean(), left.var(axis=1).mean())
+
+
+def _remainders(
+    model: Model, control: ControlVariate, position: Position, rows: Rows
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"], Float[Array, " rows"]]:
+    """Return what the quadratic leaves of each row, to be summed or estimated, then ℓ_n and T_n."""
+    values, polynomials = taylor_terms(model, control.centre, position, rows)
+    return values - control.strength * polynomials, values, polynomials
+
+
+class EstimatedSums:
+    """Σ_n ℓ_n(θ) at many positions, estimated from fixed rows: the same function at every call.
+
+    Unbiased over the choice of ``rows``, which are distinct indices, all equally likely.
+    """
+
+    def __init__(self, model: Model, data: DataSource, control: ControlVariate, rows: np.ndarray):
+        self._model, self._control = model, control
+        self._rows = prepared(model, data.take(rows))
+        self._is_exact = np.isin(rows, np.asarray(control.exact_indices))
+        self._scale = data.num_rows / len(rows)
+
+    def __call__(self, flat: np.ndarray) -> np.ndarray:
+        """Return the sums at flattened positions, one a row, up to a constant."""
+        return self.with_priors(flat)[0]
+
+    def with_priors(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums, and the log prior at each position."""
+        positions = unflatten(flat, self._control.centre)
+        totals, prior = _totals(
+            self._model, self._control, positions, self._rows, self._is_exact, self._scale
+        )
+        return np.asarray(totals), np.asarray(prior)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _totals(
+    model: Model,
+    control: ControlVariate,
+    positions: Position,
+    rows: Rows,
+    is_exact: Bool[Array, " S"],
+    scale: Any,
+) -> tuple[Float[Array, " J"], Float[Array, " J"]]:
+    def one(position):
+        remainder, *_ = _remainders(model, control, position, rows)
+        exact, *_ = _remainders(model, control, position, control.exact_rows)
+        others = jnp.where(is_exact, 0.0, remainder).sum()
+        return exact.sum() + scale * others, model.logprior_fn(position)
+
+    remainders, prior = jax.lax.map(one, positions, batch_size=32)
+    return control.strength * quadratic(control, positions) + remainders, prior
 
 
 def quadratic(control: ControlVariate, positions: Position) -> Float[Array, " K"]:

@@ -11,8 +11,7 @@ import numpy as np
 
 from coremcmc.base import DataSource, Model, Position
 from coremcmc.gradient.control_passes import BLOCK_ROWS, NUM_EXACT, Largest, make_control, spreads
-from coremcmc.gradient.control_variate import ControlVariate
-from coremcmc.gradient.estimated_sums import EstimatedSums
+from coremcmc.gradient.control_variate import ControlVariate, EstimatedSums
 from coremcmc.guide.importance import near_posterior
 from coremcmc.guide.informed_rows import InformedRows
 from coremcmc.guide.least_squares_weights import NUM_DRAWS, enough_rows, fitted_weights

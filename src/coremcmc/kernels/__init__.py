@@ -1,5 +1,6 @@
 """Markov kernels: what moves θ, given the weights."""
 
+from coremcmc.base import Kernel
 from coremcmc.kernels.blackjax import BlackJAXKernel
 from coremcmc.kernels.gaussian_exact import GaussianExact
 from coremcmc.kernels.hit_and_run import HitAndRun
@@ -17,7 +18,7 @@ __all__ = [
     "WhitenedSlice",
 ]
 
-KERNELS: dict[str, type] = {
+KERNELS: dict[str, type[Kernel]] = {
     "hit_and_run": HitAndRun,
     "spike_slab_gibbs": SpikeSlabGibbs,
     "gaussian_exact": GaussianExact,

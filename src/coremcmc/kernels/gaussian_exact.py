@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
-from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
+from coremcmc.base import Kernel, KernelInfo, KernelState, Position, PRNGKey
 from coremcmc.models.gaussian_location import GaussianLocation
 from coremcmc.posterior.target import Target
 
@@ -13,7 +14,7 @@ __all__ = ["GaussianExact"]
 
 
 @dataclass(frozen=True)
-class GaussianExact:
+class GaussianExact(Kernel):
     """θ' = μ_w + ρ (θ − μ_w) + √(1 − ρ²) σ_w z, which leaves π_w = N(μ_w, σ_w² I) invariant.
 
     Parameters
@@ -35,10 +36,10 @@ class GaussianExact:
                 "kernel 'gaussian_exact' knows the posterior of GaussianLocation only, not of "
                 f"{type(target.model).__name__}. Use kernel={target.model.default_kernel!r}."
             )
-        return KernelState(position, target.loglikelihoods(position))
+        return super().init(position, target)
 
     def step(
-        self, rng_key: PRNGKey, state: KernelState, target: Target
+        self, rng_key: PRNGKey, state: KernelState, target: Target, metric: PyTree = None
     ) -> tuple[KernelState, KernelInfo]:
         """Draw once."""
         mean, variance = GaussianLocation.posterior(target.rows, target.weights)

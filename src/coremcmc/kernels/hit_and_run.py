@@ -1,23 +1,19 @@
 """Hit-and-run slice sampling with doubling (Bélisle et al. 1993; Neal 2003)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import PyTree
 
-from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
-from coremcmc.kernels.slice_on_a_line import Line, SliceSampler, packed_loop
-from coremcmc.kernels.slice_on_gpu import can_fuse, sample_lines_fused
+from coremcmc.base import KernelInfo, KernelState, PRNGKey
+from coremcmc.kernels.slice_along_lines import SliceAlongLines
 from coremcmc.posterior.target import Target
 
 __all__ = ["HitAndRun"]
 
 
 @dataclass(frozen=True)
-class HitAndRun:
+class HitAndRun(SliceAlongLines):
     """Slice sampling along random lines through the current point.
 
     Needs no gradient and no tuning: the interval doubles until it covers the slice, then shrinks
@@ -38,107 +34,11 @@ class HitAndRun:
     """
 
     width: float = 10.0
-    max_doublings: int = 20
-    num_passes: int = 3
-    max_shrinks: int = 128
-    fused: bool | None = None
-
-    def __post_init__(self):
-        if not self.width > 0:
-            raise ValueError(f"width must be positive, but is {self.width}.")
-        for name in ("max_doublings", "num_passes", "max_shrinks"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)}.")
-
-    @property
-    def _sampler(self) -> SliceSampler:
-        return SliceSampler(self.width, self.max_doublings, self.max_shrinks)
-
-    def init(self, position: Position, target: Target) -> KernelState:
-        """Start a chain at a position."""
-        if not target.model.is_continuous:
-            raise ValueError(
-                "kernel 'hit_and_run' moves unconstrained reals only, and "
-                f"{type(target.model).__name__} has other parameters. Use kernel="
-                f"{target.model.default_kernel!r}."
-            )
-        return KernelState(position, target.loglikelihoods(position))
 
     def step(
-        self, rng_key: PRNGKey, state: KernelState, target: Target
+        self, rng_key: PRNGKey, state: KernelState, target: Target, metric: PyTree = None
     ) -> tuple[KernelState, KernelInfo]:
         """Move along ``num_passes`` random lines."""
         key_direction, key_uniform = jax.random.split(rng_key)
-        return self._move(self._directions(key_direction, state), key_uniform, state, target)
-
-    def _directions(self, rng_key: PRNGKey, state: KernelState) -> Float[Array, "passes d"]:
-        """Draw unit vectors."""
-        size = ravel_pytree(state.position)[0].size
-        directions = jax.random.normal(rng_key, (self.num_passes, size))
-        return directions / jnp.linalg.norm(directions, axis=-1, keepdims=True)
-
-    def _move(
-        self,
-        directions: Float[Array, "passes d"],
-        key_uniform: PRNGKey,
-        state: KernelState,
-        target: Target,
-    ) -> tuple[KernelState, KernelInfo]:
-        """Move along the given lines."""
-        flat, unravel = ravel_pytree(state.position)
-        # All randomness of the step at once: generators are slow inside loops.
-        uniforms = jax.random.uniform(key_uniform, (self.num_passes, self._sampler.num_uniforms))
-        if can_fuse(target, state.position) if self.fused is None else self.fused:
-            lines = jax.vmap(unravel)(directions)
-            ts, evaluations, stuck = sample_lines_fused(
-                self._sampler, target, state.position, lines, uniforms
-            )
-            moved = flat + ts @ directions
-            stuck = stuck | jnp.all(moved == flat)
-        else:
-            logdensity = target.logdensity(*state)
-            moved, evaluations, stuck = self._sample_lines(
-                target, unravel, flat, logdensity, directions, uniforms
-            )
-        position = unravel(moved)
-        new_state = KernelState(position, target.loglikelihoods(position))
-        return new_state, KernelInfo(evaluations.astype(int), stuck)
-
-    def _sample_lines(
-        self,
-        target: Target,
-        unravel: Callable,
-        flat: Float[Array, " d"],
-        logdensity: Float[Array, ""],
-        directions: Float[Array, "passes d"],
-        uniforms: Float[Array, "passes u"],
-    ) -> tuple[Array, Array, Array]:
-        """One line after the other: (position, evaluations, stuck)."""
-
-        def one_pass(carry, xs):
-            position, logdensity, evaluations, stuck = carry
-            direction, uniform = xs
-            line = _line(target.along(unravel(position), unravel(direction)), uniform)
-            sampled = self._sampler.sample(line, logdensity)
-            moved = position + sampled.t * direction
-            # Shrunk onto the current point: nowhere else to go.
-            stuck = stuck | sampled.is_stuck | jnp.all(moved == position)
-            evaluations = evaluations + sampled.num_evaluations
-            return (moved, sampled.logdensity, evaluations, stuck), None
-
-        start = (flat, logdensity, jnp.zeros(()), jnp.zeros((), bool))
-        (flat, _, evaluations, stuck), _ = jax.lax.scan(one_pass, start, (directions, uniforms))
-        return flat, evaluations, stuck
-
-
-def _line(logdensity: Callable, uniforms: Float[Array, " u"]) -> Line:
-    """Evaluate through XLA."""
-
-    def uniform(index):
-        return uniforms.at[index.astype(int)].get(mode="promise_in_bounds")
-
-    def pair(first, second):
-        values = jax.vmap(logdensity)(jnp.stack([first, second]))
-        return values[0], values[1]
-
-    return Line(logdensity, uniform, pair, packed_loop)
+        directions = self.random_directions(key_direction, state)
+        return self.move_along(directions, key_uniform, state, target)

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jax.scipy.stats import norm
+from jaxtyping import PyTree
 
-from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
+from coremcmc.base import Kernel, KernelInfo, KernelState, Position, PRNGKey
 from coremcmc.models.sparse_regression import SparseRegression
 from coremcmc.posterior.target import Target
 
@@ -16,7 +17,7 @@ __all__ = ["SpikeSlabGibbs"]
 
 
 @dataclass(frozen=True)
-class SpikeSlabGibbs:
+class SpikeSlabGibbs(Kernel):
     """Draw β, σ² and γ in turn from their conditionals under the coreset posterior π_w.
 
     ::
@@ -33,10 +34,10 @@ class SpikeSlabGibbs:
                 "kernel 'spike_slab_gibbs' is for SparseRegression only, not for "
                 f"{type(target.model).__name__}. Use kernel={target.model.default_kernel!r}."
             )
-        return KernelState(position, target.loglikelihoods(position))
+        return super().init(position, target)
 
     def step(
-        self, rng_key: PRNGKey, state: KernelState, target: Target
+        self, rng_key: PRNGKey, state: KernelState, target: Target, metric: PyTree = None
     ) -> tuple[KernelState, KernelInfo]:
         """One sweep."""
         model: Any = target.model

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PyTree
 
-from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey
+from coremcmc.base import Kernel, KernelInfo, KernelState, Position, PRNGKey, flat_positions
 from coremcmc.posterior.derivatives import weighted_derivatives
 from coremcmc.posterior.target import Target
 
@@ -34,7 +34,7 @@ class Noise(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WhitenedHMC:
+class WhitenedHMC(Kernel):
     """A few leapfrog steps in coordinates in which the posterior is about round.
 
     Parameters
@@ -58,18 +58,9 @@ class WhitenedHMC:
     short_share: float = 0.1
     short_factor: float = 0.15
     refresh: int = 50
+    moves_reals_only: ClassVar[bool] = True
 
-    def init(self, position: Position, target: Target) -> KernelState:
-        """Start a chain at a position."""
-        if not target.model.is_continuous:
-            raise ValueError(
-                "kernel 'whitened_hmc' moves unconstrained reals only, and "
-                f"{type(target.model).__name__} has other parameters. Use kernel="
-                f"{target.model.default_kernel!r}."
-            )
-        return KernelState(position, target.loglikelihoods(position))
-
-    def adapt(
+    def learn_metric(
         self, target: Target, positions: Position, previous: Whitening | None = None
     ) -> Whitening:
         """Return the metric at the mean of the chains; the previous one where it is not finite."""
@@ -89,26 +80,37 @@ class WhitenedHMC:
         is_finite = jnp.isfinite(found.factor).all()
         return jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), found, previous)
 
-    def noise(self, rng_key: PRNGKey, *shape: int) -> Noise:
-        """Draw what a step needs; ``shape`` ends with the number of coordinates.
-
-        For all chains at once this compiles, and runs, several times faster than chain by chain.
-        """
-        key_velocity, key_others = jax.random.split(rng_key)
-        # As vectors: drawn with two axes they take three times as long to compile.
-        normal = jax.random.normal(key_velocity, (math.prod(shape),)).reshape(shape)
-        others = (*shape[:-1], 3)
-        uniform = jax.random.uniform(key_others, (math.prod(others),)).reshape(others)
-        return Noise(normal, uniform)
-
     def step(
-        self, rng_key: PRNGKey, state: KernelState, target: Target, whitening: Whitening
+        self, rng_key: PRNGKey, state: KernelState, target: Target, metric: PyTree = None
     ) -> tuple[KernelState, KernelInfo]:
         """Move once."""
         size = ravel_pytree(state.position)[0].size
-        return self.move(self.noise(rng_key, size), state, target, whitening)
+        return self._move(_draw_noise(rng_key, size), state, target, metric)
 
-    def move(
+    def step_chains(
+        self,
+        rng_key: PRNGKey,
+        chains: KernelState,
+        target: Target,
+        metric: PyTree = None,
+        iteration: Int[Array, ""] | None = None,
+    ) -> tuple[KernelState, KernelInfo, PyTree]:
+        """Move each chain once, after a new metric where one is due.
+
+        The randomness of all chains is drawn at once, which compiles, and runs, several times
+        faster than chain by chain.
+        """
+        if iteration is not None:
+            metric = jax.lax.cond(
+                iteration % self.refresh == 0,
+                lambda: self.learn_metric(target, chains.position, metric),
+                lambda: metric,
+            )
+        noise = _draw_noise(rng_key, *flat_positions(chains.position).shape)
+        move = jax.vmap(self._move, in_axes=(0, 0, None, None))
+        return *move(noise, chains, target, metric), metric
+
+    def _move(
         self, noise: Noise, state: KernelState, target: Target, whitening: Whitening
     ) -> tuple[KernelState, KernelInfo]:
         """Move once, all randomness being given."""
@@ -156,3 +158,13 @@ class WhitenedHMC:
         # With a slope or a metric that is not finite, every step from here is rejected.
         is_stuck = ~(is_finite[0] & jnp.isfinite(whitening.factor).all())
         return KernelState(position, new_terms), KernelInfo(evaluations, is_stuck)
+
+
+def _draw_noise(rng_key: PRNGKey, *shape: int) -> Noise:
+    """Draw what a step needs; ``shape`` ends with the number of coordinates."""
+    key_velocity, key_others = jax.random.split(rng_key)
+    # As vectors: drawn with two axes they take three times as long to compile.
+    normal = jax.random.normal(key_velocity, (math.prod(shape),)).reshape(shape)
+    others = (*shape[:-1], 3)
+    uniform = jax.random.uniform(key_others, (math.prod(others),)).reshape(others)
+    return Noise(normal, uniform)

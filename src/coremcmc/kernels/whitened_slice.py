@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PyTree
 
 from coremcmc.base import KernelInfo, KernelState, Position, PRNGKey, flat_positions
-from coremcmc.kernels.hit_and_run import HitAndRun
+from coremcmc.kernels.slice_along_lines import SliceAlongLines
 from coremcmc.posterior.target import Target
 
 __all__ = ["Moments", "WhitenedSlice"]
@@ -25,7 +25,7 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WhitenedSlice(HitAndRun):
+class WhitenedSlice(SliceAlongLines):
     """Slice sampling along lines whose directions follow the chains' covariance.
 
     For models without gradients: a unit of t is about a posterior standard deviation, whatever the
@@ -36,12 +36,13 @@ class WhitenedSlice(HitAndRun):
     ----------
     width
         Width of the initial interval, in standard deviations.
+    max_doublings, num_passes, max_shrinks, fused
+        As those of :class:`coremcmc.kernels.HitAndRun`.
     """
 
     width: float = 3.0
-    refresh = 1
 
-    def adapt(
+    def learn_metric(
         self, target: Target, positions: Position, previous: Moments | None = None
     ) -> Moments:
         """Take the chains' positions into the moments."""
@@ -57,12 +58,12 @@ class WhitenedSlice(HitAndRun):
         covariance = previous.covariance + rate * (outer - previous.covariance)
         return Moments(size, mean, covariance)
 
-    def step(  # type: ignore[override]
-        self, rng_key: PRNGKey, state: KernelState, target: Target, metric: Moments
+    def step(
+        self, rng_key: PRNGKey, state: KernelState, target: Target, metric: PyTree = None
     ) -> tuple[KernelState, KernelInfo]:
         """Move along ``num_passes`` lines."""
         key_direction, key_uniform = jax.random.split(rng_key)
-        directions = self._directions(key_direction, state)
+        directions = self.random_directions(key_direction, state)
         dimension = directions.shape[1]
         # A little of the diagonal keeps every direction open.
         diagonal = jnp.diag(metric.covariance)
@@ -70,4 +71,17 @@ class WhitenedSlice(HitAndRun):
         factor = jnp.linalg.cholesky(metric.covariance + jnp.diag(floor))
         enough = (metric.size >= 4 * dimension) & jnp.isfinite(factor).all()
         factor = jnp.where(enough, factor, jnp.eye(dimension))
-        return self._move(directions @ factor.T, key_uniform, state, target)
+        return self.move_along(directions @ factor.T, key_uniform, state, target)
+
+    def step_chains(
+        self,
+        rng_key: PRNGKey,
+        chains: KernelState,
+        target: Target,
+        metric: PyTree = None,
+        iteration: Int[Array, ""] | None = None,
+    ) -> tuple[KernelState, KernelInfo, PyTree]:
+        """Take the chains' positions into the moments, and move each chain once."""
+        if iteration is not None:
+            metric = self.learn_metric(target, chains.position, metric)
+        return super().step_chains(rng_key, chains, target, metric)

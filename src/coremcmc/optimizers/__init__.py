@@ -6,9 +6,9 @@ from collections.abc import Callable
 import optax
 
 from coremcmc.optimizers.dadapt_sgd import dadapt_sgd
-from coremcmc.optimizers.from_optax import adam, dadapt_adam, dog, dowg, prodigy_corrected
+from coremcmc.optimizers.from_optax import adam, dadapt_adam, dog, dowg
 from coremcmc.optimizers.hot_dog import hot_dog
-from coremcmc.optimizers.prodigy import prodigy
+from coremcmc.optimizers.prodigy import prodigy, prodigy_corrected
 from coremcmc.optimizers.wrappers import constrained, gated
 
 __all__ = [

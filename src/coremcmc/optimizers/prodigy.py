@@ -1,5 +1,6 @@
-"""Prodigy (Mishchenko and Defazio 2024), Adam variant, with the study's schedule."""
+"""Prodigy (Mishchenko and Defazio 2024), Adam variant, in two forms with the study's schedule."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -7,11 +8,14 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
+from optax import contrib
 
-__all__ = ["ProdigyState", "cosine_restarts", "prodigy"]
+from coremcmc.optimizers.wrappers import ignoring_zero_gradients
+
+__all__ = ["ProdigyState", "prodigy", "prodigy_corrected"]
 
 
-def cosine_restarts(count: ArrayLike, period: int) -> jax.Array:
+def _cosine_restarts(count: ArrayLike, period: int) -> jax.Array:
     """Rate that falls from 1 to 0 along a cosine and starts again every ``period`` updates."""
     return 0.5 * (1.0 + jnp.cos(jnp.pi * (jnp.asarray(count) % period) / period))
 
@@ -89,7 +93,7 @@ def prodigy(
     def update_fn(updates, state, params=None):
         if params is None:
             raise ValueError(optax.NO_PARAMS_MSG)
-        d, rate = state.distance, cosine_restarts(state.num_updates, period)
+        d, rate = state.distance, _cosine_restarts(state.num_updates, period)
         scaled = optax.tree.scale(d, updates)
         first = optax.tree.update_moment(scaled, state.first_moment, beta1, 1)
         second = optax.tree.update_moment(scaled, state.second_moment, beta2, 2)
@@ -111,3 +115,12 @@ def prodigy(
         )
 
     return optax.GradientTransformation(init_fn, update_fn)
+
+
+def prodigy_corrected(d0: ArrayLike = 1e-6, period: int = 100) -> optax.GradientTransformation:
+    """Prodigy with Adam's bias correction, which the published one and the paper's lack.
+
+    The rate is annealed along a cosine that restarts every ``period`` updates.
+    """
+    schedule = partial(_cosine_restarts, period=period)
+    return ignoring_zero_gradients(contrib.prodigy(schedule, estim_lr0=d0))

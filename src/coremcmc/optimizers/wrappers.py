@@ -1,10 +1,10 @@
-"""Wrappers for any optimizer of the weights: the hot-start gate, and the set of allowed weights."""
+"""Wrappers of optimizers: the hot-start gate, the allowed weights, a guard against 0/0."""
 
 import jax.numpy as jnp
 import optax
 from optax import projections
 
-__all__ = ["constrained", "gated"]
+__all__ = ["constrained", "gated", "ignoring_zero_gradients"]
 
 
 def gated(inner: optax.GradientTransformation) -> optax.GradientTransformationExtraArgs:
@@ -21,6 +21,19 @@ def constrained(
     projection = () if max_sum is None else (_project_on_capped_simplex(max_sum),)
     chained = optax.chain(inner, *projection, optax.keep_params_nonnegative())
     return optax.with_extra_args_support(chained)
+
+
+def ignoring_zero_gradients(inner: optax.GradientTransformation) -> optax.GradientTransformation:
+    """Skip updates by a gradient of zeros, which two of optax's own turn into 0/0."""
+    masked = optax.conditionally_mask(
+        inner, lambda step, *, is_zero, **_: ~is_zero, forward_extra_args=True
+    )
+
+    def update_fn(updates, state, params=None, **extra):
+        is_zero = optax.tree.norm(updates) == 0
+        return masked.update(updates, state, params, is_zero=is_zero, **extra)
+
+    return optax.GradientTransformationExtraArgs(masked.init, update_fn)
 
 
 def _project_on_capped_simplex(max_sum: float) -> optax.GradientTransformation:

@@ -16,9 +16,7 @@ def sample(
     chains: Annotated[int, typer.Option(help="Markov chains.", min=1)] = 4,
     kernel: Annotated[
         str,
-        typer.Option(
-            help="nuts, or a kernel of this package: whitened_hmc, whitened_slice, hit_and_run."
-        ),
+        typer.Option(help="nuts, or a kernel of this package; of an unknown one all are listed."),
     ] = "nuts",
     warmup: Annotated[int, typer.Option(help="Steps before draws are kept.", min=1)] = 500,
     seed: Seed = 0,
