@@ -16,13 +16,12 @@ from jaxtyping import Array, Bool, Float
 
 from coremcmc.base import LinearPredictorModel, Model, Position, PRNGKey, Rows, wide
 from coremcmc.data.memory import MemoryData
-from coremcmc.models.fast_logarithms import with_fast_logarithms
-from coremcmc.models.jaxpr import digest
-from coremcmc.models.linear_split import LinearSplit, split_linear
+from coremcmc.models.jaxpr import LinearSplit, digest, split_linear
 from coremcmc.models.numpyro.program import Program, bind, is_valid, log_terms
 from coremcmc.models.numpyro.sites import ROW_COUNTS, Sites, find_sites
 from coremcmc.models.numpyro.survey import shapes_of
 from coremcmc.models.numpyro.verify import telling_rows, verify
+from coremcmc.models.special import with_fast_logarithms
 
 __all__ = ["NumPyroModel", "NumPyroProblem", "from_numpyro"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from coremcmc.base import LinearPredictorModel, Model, Position, PRNGKey, Rows
-from coremcmc.models.fast_logarithms import with_fast_logarithms
+from coremcmc.models.special import with_fast_logarithms
 
 __all__ = ["Column", "PyMCLinearModel", "PyMCModel", "TranslatedModel"]
 
