@@ -1,11 +1,35 @@
-"""Positions as vectors and back, on the host: JAX would compile a program for every small step."""
+"""Positions as vectors and back, an example of a position, and rows as a model wants them.
+
+Vectors are made on the host: JAX would compile a program for every small step.
+"""
+
+import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from coremcmc.base import Position
+from coremcmc.base import Model, Position, Rows
 
-__all__ = ["flatten", "unflatten"]
+__all__ = ["example_position", "flatten", "prepared", "unflatten"]
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def prepared(model: Model, stored_rows: Rows) -> Rows:
+    """Return stored rows as the model computes with them.
+
+    In one compiled program, or as a part of the one that is being traced.
+    """
+    return model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+
+
+def example_position(model: Model, stored_rows: Rows) -> Position:
+    """Return the shapes of a position; nothing is computed, and of the rows two are enough."""
+
+    def first(rows):
+        return model.initial_position(jax.random.key(0), model.prepare_rows(rows))
+
+    return jax.eval_shape(first, stored_rows)
 
 
 def flatten(position: Position) -> np.ndarray:

@@ -23,9 +23,9 @@ from coremcmc.data.passes import full_pass
 from coremcmc.diagnostics import effective_draws, pareto_smooth, split_rhat
 from coremcmc.gradient.control_variate import ControlVariate
 from coremcmc.gradient.estimated_sums import EstimatedSums
-from coremcmc.posterior.derivatives import SumOfLogLikelihoods, prepared
+from coremcmc.posterior.derivatives import SumOfLogLikelihoods
 from coremcmc.posterior.target import Target
-from coremcmc.pytrees import unflatten
+from coremcmc.pytrees import prepared, unflatten
 
 __all__ = ["Certificate", "certify"]
 

@@ -10,6 +10,7 @@ from coremcmc.certificate.certificate import Certificate, certify
 from coremcmc.data import as_data_source
 from coremcmc.fitting.result import Fit
 from coremcmc.gradient.control_variate import ControlVariate
+from coremcmc.pytrees import example_position
 
 __all__ = ["certify_fit"]
 
@@ -42,9 +43,7 @@ def certify_fit(
     draws = fit.sampled_positions if fit.sampled else fit.positions[len(fit.positions) // 2 :]
     with jax.enable_x64(True):
         rows = source.take(fit.coreset.indices)
-        prepared = jax.eval_shape(model.prepare_rows, rows)
-        key = jax.eval_shape(lambda: jax.random.key(0))
-        like = jax.eval_shape(model.initial_position, key, prepared)
+        like = example_position(model, rows)
         zeros = jax.tree.map(lambda x: jax.numpy.zeros(x.shape), like)
         names = fit.position_names
         return certify(
