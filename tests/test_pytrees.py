@@ -31,7 +31,7 @@ def test_rows_are_prepared_the_same_within_a_program_and_outside():
     model = PoissonRegression()
     inside = jax.jit(lambda rows: prepared(model, rows))(ROWS)
     outside = prepared(model, ROWS)
-    expected = model.prepare_rows(jax.tree.map(jnp.asarray, ROWS))
+    expected = jax.jit(model.prepare_rows)(jax.tree.map(jnp.asarray, ROWS))
     assert set(inside) == set(outside) == set(expected)
     for name, column in expected.items():
         assert inside[name].dtype == outside[name].dtype == column.dtype

@@ -23,7 +23,7 @@ __all__ = [
     "write_archive",
 ]
 
-FORMAT = "coremcmc-1"
+FORMAT = "coremcmc-2"
 _META = "meta.json"
 
 
@@ -70,7 +70,8 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ValueError(f"{path} is not a coremcmc file, or is damaged ({error}).") from None
     if meta.get("format") != FORMAT:
         raise ValueError(
-            f"{path} has the format {meta.get('format')!r}; this version reads {FORMAT!r}."
+            f"{path} has the format {meta.get('format')!r}; this version reads {FORMAT!r}. Use the "
+            "version that wrote it, or make it again."
         )
     return meta, arrays
 

@@ -48,8 +48,8 @@ class Request:
     columns
         The columns to read and to keep; all where there are none.
     formula, family, terms
-        Of a regression. ``terms`` are further arguments of :func:`coremcmc.from_formula`: link and
-        priors.
+        Of a regression. ``terms`` are further arguments of :func:`coremcmc.from_formula`: link,
+        priors and df.
     model
         ``file.py:name``, in place of a formula.
     drop_missing
