@@ -116,3 +116,27 @@ def test_a_fit_sees_a_global_that_was_changed():
     assert abs(mean()) < 0.01
     namespace["sd"] = 100.0
     assert abs(mean() - 3.0) < 0.5
+
+
+def test_our_own_classes_and_functions_are_named_without_their_modules():
+    from coremcmc.models.special import softplus
+    from coremcmc.posterior.derivatives import prepared
+
+    class Ours:
+        """As if it were of the package."""
+
+    Ours.__module__, Ours.__qualname__ = "coremcmc.some.room", "Ours"
+    assert describe(Ours()).startswith("Ours{")
+    Ours.__module__ = "coremcmc_model_mine"  # a user's file
+    assert describe(Ours()).startswith("coremcmc_model_mine.Ours{")
+    for function in (softplus, prepared):
+        assert "coremcmc." not in describe(function)
+
+
+def test_models_are_known_by_their_names_wherever_their_modules_are():
+    from coremcmc.models.names import NAMED
+
+    assert set(coremcmc.models.__all__) <= set(NAMED)
+    for name, kind in NAMED.items():
+        assert kind.__name__ == name
+        assert kind.__module__.startswith("coremcmc.models.")

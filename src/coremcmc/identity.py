@@ -32,7 +32,7 @@ def describe(value: Any, depth: int = 0) -> str:
         return f"{array.dtype}{list(array.shape)}#{_digest(array.tobytes())}"
     if isinstance(value, types.FunctionType):
         parts = "".join(map(inner, _parts(value)))
-        return f"{value.__module__}.{value.__qualname__}#{_digest(parts.encode())}"
+        return f"{_name(value)}#{_digest(parts.encode())}"
     if isinstance(value, types.CodeType):
         names = (value.co_code.hex(), *value.co_names, *value.co_varnames)
         return inner((*names, *value.co_consts))
@@ -50,8 +50,14 @@ def describe(value: Any, depth: int = 0) -> str:
         return f"{{{', '.join(f'{k}: {inner(v)}' for k, v in value.items())}}}"
     if type(value).__repr__ is object.__repr__:
         attributes = inner(dict(sorted(getattr(value, "__dict__", {}).items())))
-        return f"{type(value).__module__}.{type(value).__qualname__}{attributes}"
+        return f"{_name(type(value))}{attributes}"
     return _ADDRESS.sub("", repr(value))
+
+
+def _name(thing: Any) -> str:
+    """The name of a class or function: ours without its module, which may move."""
+    is_ours = str(thing.__module__).partition(".")[0] == __name__.partition(".")[0]
+    return thing.__qualname__ if is_ours else f"{thing.__module__}.{thing.__qualname__}"
 
 
 def _digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Positions as vectors, as named arrays, and back.
+"""Positions as vectors, as named arrays, and back; rows as a model wants them.
 
 On the host, where nothing has to be compiled: JAX would make a program of every small step.
 """
@@ -8,20 +8,41 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from coremcmc.base import Model, Position
+from coremcmc.base import Model, Position, Rows
 
 __all__ = [
     "aligned",
     "coordinate_names",
+    "example_position",
     "flatten",
     "named_draws",
     "pack_tree",
+    "prepared",
     "unflatten",
     "unpack_tree",
 ]
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def prepared(model: Model, stored_rows: Rows) -> Rows:
+    """Return stored rows as the model computes with them.
+
+    In one compiled program, or as a part of the one that is being traced.
+    """
+    return model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+
+
+def example_position(model: Model, stored_rows: Rows) -> Position:
+    """Return the shapes of a position; nothing is computed, and of the rows two are enough."""
+
+    def first(rows):
+        return model.initial_position(jax.random.key(0), model.prepare_rows(rows))
+
+    return jax.eval_shape(first, stored_rows)
 
 
 def flatten(position: Position) -> np.ndarray:

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 import coremcmc
 from coremcmc.cli.app import app
-from coremcmc.cli.commands.fit import Family, Link
-from coremcmc.models.families import FAMILIES
+from coremcmc.models.families import FAMILIES, LINKS
 
 FORMULA = "late ~ hour + dist + C(origin)"
 LOGISTIC = ["--family", "logistic", "--formula", FORMULA]
@@ -143,9 +142,45 @@ def test_a_dry_run_says_what_to_expect_and_writes_nothing(command, csv, tmp_path
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_the_choices_are_those_of_the_package():
-    assert list(Family.__args__) == list(FAMILIES)
-    assert set(Link.__args__) == {link for family in FAMILIES.values() for link in family.links}
+def test_the_help_names_all_families_and_links(command):
+    text = " ".join(command("fit", "--help").stdout.replace("│", " ").split())
+    assert f"One of {', '.join(FAMILIES)}." in text
+    assert f"One of {', '.join(LINKS)}." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "text"),
+    [
+        (["--prior", "normal(1.5, location=1)"], "beta", "normal(1.5, location=1)"),
+        (["--intercept-prior", "cauchy(2)"], "Intercept", "cauchy(2)"),
+        (["--scale-prior", "exponential(1)"], "sigma", "exponential(1)"),
+        (["--df-prior", "gamma(3)"], "df", "gamma(3)"),
+    ],
+)
+def test_options_of_before_say_on_stderr_how_they_are_spelled_now(
+    command, csv, tmp_path, arguments, name, text
+):
+    rest = ["--family", "student_t", "--formula", "hour ~ dist", "--coreset-size", "20"]
+    short = ["--preset", "paper", "--iterations", "2", "--draws", "10"]
+    done = command("fit", csv, *rest, *short, *arguments, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert f'goes in the next release; write --prior {name}="{text}".' in done.stderr
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["request"]["terms"]["priors"] == {name: text}
+
+
+def test_priors_by_the_names_of_their_parameters(command, csv, tmp_path):
+    rest = ["--family", "gaussian", "--formula", "hour ~ dist", "--coreset-size", "20"]
+    short = ["--preset", "paper", "--iterations", "2", "--draws", "10"]
+    priors = ["--prior", "beta=normal(2.5)", "--prior", "sigma = half_normal(1)"]
+    done = command("fit", csv, *rest, *short, *priors, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert "next release" not in done.stderr
+    fit = coremcmc.Fit.load(tmp_path / "run" / "checkpoint.npz")
+    described = fit.config["model"]
+    assert "'beta': Normal(scale=2.5, location=0.0)" in described
+    assert "'sigma': HalfNormal(scale=1.0)" in described
+    assert "'Intercept': StudentT(scale=2.5" in described
 
 
 # -- the others -----------------------------------------------------------------------------------

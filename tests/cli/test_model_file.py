@@ -110,7 +110,7 @@ def test_a_model_of_the_package_survives_json():
     for model in (
         coremcmc.LogisticRegression(intercept=False),
         coremcmc.BradleyTerry(num_teams=4),
-        coremcmc.GLM("student_t", prior="normal(1.5)", scale_prior="exponential(2)"),
+        coremcmc.GLM("student_t", priors={"beta": "normal(1.5)", "sigma": "exponential(2)"}),
     ):
         again = from_plain(json.loads(json.dumps(to_plain(model))))
         assert again == model
@@ -120,6 +120,11 @@ def test_a_model_of_the_package_survives_json():
 def test_a_users_model_is_not_stored_and_foreign_classes_are_not_made(file):
     assert to_plain(model_from_file(f"{file}:free", TABLE)[0]) is None
     assert from_plain(None) is None
-    for name in ("os:system", "coremcmc.fitting.checkpoint:write_archive", "coremcmc.nowhere:X"):
+    for name in (
+        "os:system",
+        "coremcmc.fitting.checkpoint:write_archive",
+        "write_archive",
+        "FitCommand",
+    ):
         with pytest.raises((ValueError, ImportError)):
             from_plain({"class": name, "values": {}})

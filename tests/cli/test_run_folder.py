@@ -1,6 +1,7 @@
 """The folder of a run: never overwritten without leave, every file whole or as it was."""
 
 import errno
+import json
 import os
 
 import numpy as np
@@ -84,9 +85,11 @@ def test_what_is_no_run_is_refused(tmp_path, folder):
     folder.config.write_text('{"format"')
     with pytest.raises(ValueError, match="cannot be read"):
         folder.read_config()
-    folder.config.write_text('{"format": "other"}')
-    with pytest.raises(ValueError, match="has the format 'other'"):
-        folder.read_config()
+    for before in ("other", "coremcmc-run-1"):
+        folder.config.write_text(json.dumps({"format": before}))
+        message = f"has the format '{before}'; this version reads 'coremcmc-run-2'. Use the"
+        with pytest.raises(ValueError, match=message):
+            folder.read_config()
 
 
 def test_a_run_is_finished_when_trained_and_all_is_written(folder, fit):

@@ -121,7 +121,7 @@ def test_stan_has_the_same_density(stan_posterior, points, densities):
 
 
 def test_statsmodels_estimate_is_our_mode_under_a_wide_prior(page):
-    wide = coremcmc.GLM("logistic", prior="normal(1000)", intercept_prior="normal(1000)")
+    wide = coremcmc.GLM("logistic", priors=dict.fromkeys(("beta", "Intercept"), "normal(1000)"))
     target = _target(page, wide)
 
     @jax.jit

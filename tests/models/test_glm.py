@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 import coremcmc
 from coremcmc.kernels import HitAndRun, slice_along_lines
 from coremcmc.kernels import slice_on_gpu as fused_lines
-from coremcmc.models.families import FAMILIES
+from coremcmc.models.families import BINARY, FAMILIES
 from coremcmc.models.glm import GLM
 from coremcmc.models.priors import (
     Cauchy,
@@ -51,7 +51,7 @@ each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys()
 
 def responses(family, rng, eta):
     """Draw responses from a family, or from something near."""
-    kind = FAMILIES[family].response
+    kind = FAMILIES[family].response.name
     if kind == "real":
         return eta + rng.standard_t(4, len(eta))
     if kind == "binary":
@@ -66,8 +66,8 @@ def case(model, seed=0):
     beta = rng.normal(size=P + model.intercept)
     eta = x @ beta[-P:] + (beta[0] if model.intercept else 0.0)
     position = {"beta": jnp.asarray(beta)}
-    for name in model._learned:
-        position[f"log_{name}"] = jnp.asarray(rng.normal())
+    for parameter in model._learned:
+        position[f"log_{parameter.name}"] = jnp.asarray(rng.normal())
     return {"x": x, "y": responses(model.family, rng, eta)}, position, eta.astype(float)
 
 
@@ -164,15 +164,11 @@ def test_logprior_is_the_sum_of_its_parts(model):
     _, position, _ = case(model)
     beta = np.asarray(position["beta"])
     expected = scipy.stats.t(3, 0, 2.5).logpdf(beta).sum()
-    for name, prior in (
-        ("sigma", model.scale_prior),
-        ("df", model.df_prior),
-        ("phi", model.dispersion_prior),
-    ):
-        if f"log_{name}" in position:
+    defaults = {"sigma": HalfStudentT(2.5), "df": Gamma(2, 0.1), "phi": HalfStudentT(10)}
+    for name, prior in defaults.items():
+        assert (name in model.priors) == (f"log_{name}" in position)
+        if name in model.priors:
             expected += prior.log_density(position[f"log_{name}"])
-        else:
-            assert prior is None
     np.testing.assert_allclose(model.logprior_fn(position), expected, **TIGHT)
 
 
@@ -180,17 +176,18 @@ def test_a_prior_for_each_coefficient_and_another_for_the_intercept():
     beta = jnp.asarray([0.3, -1.0, 2.0, 4.0])
     scales, locations = (0.5, 1.0, 2.0), (0.0, 1.0, -1.0)
     prior = Normal(np.array(scales), location=list(locations))
-    model = GLM("logistic", prior=prior, intercept_prior=Cauchy(10))
+    model = GLM("logistic", priors={"beta": prior, "Intercept": Cauchy(10)})
     expected = scipy.stats.norm(locations, scales).logpdf(beta[1:]).sum()
     expected += scipy.stats.cauchy(0, 10).logpdf(beta[0])
     np.testing.assert_allclose(model.logprior_fn({"beta": beta}), expected, **TIGHT)
     assert not model.has_independent_prior
-    common = GLM("logistic", prior=Normal(2), intercept_prior=Cauchy(10))
+    others = {"beta": Normal(2), "Intercept": Cauchy(10)}
+    common = GLM("logistic", priors=others)
     expected = scipy.stats.norm(0, 2).logpdf(beta[1:]).sum()
     expected += scipy.stats.cauchy(0, 10).logpdf(beta[0])
     np.testing.assert_allclose(common.logprior_fn({"beta": beta}), expected, **TIGHT)
     assert common.has_independent_prior
-    without = GLM("logistic", intercept=False, prior=Normal(2), intercept_prior=Cauchy(10))
+    without = GLM("logistic", intercept=False, priors=others)
     expected = scipy.stats.norm(0, 2).logpdf(beta).sum()
     np.testing.assert_allclose(without.logprior_fn({"beta": beta}), expected, **TIGHT)
 
@@ -236,11 +233,11 @@ def test_gradients_are_those_of_finite_differences(model):
 
 @each_model
 def test_values_gradients_and_hessians_are_finite_far_out(model):
-    y = np.array([0, 1]) if FAMILIES[model.family].response == "binary" else np.array([0, 7])
+    y = np.array([0, 1]) if model.response is BINARY else np.array([0, 7])
     rows = prepared(model, {"x": np.ones((2, 1)), "y": y})
 
     def total(eta, other):
-        others = {f"log_{name}": other for name in model._learned}
+        others = {f"log_{parameter.name}": other for parameter in model._learned}
         return model.pointwise(jnp.full(2, eta), rows, others).sum()
 
     def derivatives(eta, other):
@@ -272,10 +269,10 @@ def test_models_hash_pickle_and_describe_themselves(model):
 def test_the_description_is_the_same_in_another_process():
     code = (
         "from coremcmc.models.glm import GLM;"
-        "print(GLM('student_t', prior='normal(0.1)').describe())"
+        "print(GLM('student_t', priors={'beta': 'normal(0.1)'}).describe())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert there.stdout.strip() == GLM("student_t", prior="normal(0.1)").describe()
+    assert there.stdout.strip() == GLM("student_t", priors={"beta": "normal(0.1)"}).describe()
 
 
 @each_model
@@ -288,8 +285,9 @@ def test_the_start_does_not_overflow_whatever_the_units(model):
     terms = jax.vmap(lambda p: model.loglikelihood_fn(p, rows))(starts)
     assert np.isfinite(terms).all()
     named = model.constrain_fn(jax.tree.map(lambda x: x[0], starts))
-    assert list(named) == ["beta", *model._learned]
-    assert all(named[name] > 0 for name in model._learned)
+    others = [parameter.name for parameter in model._learned]
+    assert list(named) == ["beta", *others]
+    assert all(named[name] > 0 for name in others)
 
 
 FUSED = ["gaussian", "student_t", "probit", "poisson", "negative_binomial, softplus"]
@@ -328,22 +326,73 @@ def test_a_step_in_the_gpu_kernel_is_the_same_step(name, monkeypatch):
         ({"family": "probit", "df": 3}, "df belongs to family='student_t'"),
         ({"family": "student_t", "df": -1}, "df must be a positive number"),
         ({"family": "student_t", "df": math.inf}, "family='gaussian'"),
-        ({"family": "logistic", "scale_prior": Exponential(1)}, "scale_prior.*sigma.*logistic"),
-        ({"family": "poisson", "dispersion_prior": Exponential(1)}, "phi.*poisson"),
-        ({"family": "student_t", "df": 3, "df_prior": Gamma(2, 1)}, "df=3 does not learn"),
-        ({"family": "gaussian", "prior": 2.5}, "prior must be the prior of a coeff"),
-        ({"family": "gaussian", "prior": Exponential(1)}, "prior must be the prior of a coeff"),
-        ({"family": "gaussian", "scale_prior": Normal(1)}, "scale_prior must be .* positive"),
-        ({"family": "gaussian", "prior": "norml(1)"}, "'norml.1.' is unknown.*normal, student_t"),
-        ({"family": "gaussian", "prior": "normal(a)"}, "'a' is not a number"),
-        ({"family": "gaussian", "prior": "normal(0, 1)"}, "does not take these numbers"),
-        ({"family": "gaussian", "prior": "normal(0)"}, "scale of a prior must be positive"),
-        ({"family": "gaussian", "intercept_prior": Normal((1, 2))}, "one scale"),
+        ({"family": "logistic", "priors": {"sigma": Exponential(1)}}, "sigma.*'logistic' does not"),
+        ({"family": "poisson", "priors": {"phi": Exponential(1)}}, "phi.*poisson.*beta, Intercept"),
+        (
+            {"family": "student_t", "df": 3, "priors": {"df": Gamma(2, 1)}},
+            "df=3 does not learn; it learns beta, Intercept, sigma",
+        ),
+        ({"family": "gaussian", "priors": {"bta": Normal(1)}}, "Did you mean 'beta'"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         GLM(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "prior", "message"),
+    [
+        ("beta", 2.5, r"priors\['beta'\] must be the prior of a coeff"),
+        ("beta", Exponential(1), r"priors\['beta'\] must be the prior of a coeff"),
+        ("sigma", Normal(1), r"priors\['sigma'\] must be .* positive"),
+        ("beta", "norml(1)", "'norml.1.' is unknown.*normal, student_t"),
+        ("beta", "normal(a)", "'a' is not a number"),
+        ("beta", "normal(0, 1)", "does not take these numbers"),
+        ("beta", "normal(0)", "scale of a prior must be positive"),
+        ("Intercept", Normal((1, 2)), "one scale"),
+    ],
+)
+def test_priors_that_do_not_fit_are_refused(name, prior, message):
+    with pytest.raises(ValueError, match=message):
+        GLM("gaussian", priors={name: prior})
+
+
+@pytest.mark.parametrize(
+    ("family", "old", "name", "text"),
+    [
+        ("logistic", "prior", "beta", "normal(1)"),
+        ("logistic", "intercept_prior", "Intercept", "cauchy(2)"),
+        ("gaussian", "scale_prior", "sigma", "exponential(1)"),
+        ("negative_binomial", "dispersion_prior", "phi", "half_normal(1)"),
+        ("student_t", "df_prior", "df", "gamma(3, rate=0.2)"),
+    ],
+)
+def test_the_keywords_of_before_still_work_and_name_the_new_spelling(family, old, name, text):
+    expected = GLM(family, priors={name: text})
+    with pytest.warns(DeprecationWarning, match=rf"{old} goes.*priors=.'{name}': '"):
+        model = GLM(family, **{old: text})
+    assert model == expected
+    assert model != GLM(family)
+    with pytest.raises(ValueError, match=rf"priors\['{name}'\] or {old}, not both"):
+        GLM(family, priors={name: text}, **{old: text})
+
+
+def test_a_script_that_uses_a_keyword_of_before_is_told_where():
+    code = (
+        "import coremcmc\n"
+        "coremcmc.GLM('logistic', prior='normal(1)')\n"
+        "table = {'y': [0.0, 1.0, 3.0], 'x': [1.0, 2.0, 0.0]}\n"
+        "coremcmc.from_formula('y ~ x', table, family='gaussian', prior='normal(1)')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for line in (2, 4):
+        assert f"<string>:{line}: DeprecationWarning: prior goes" in done.stderr
+
+
+def test_a_keyword_that_never_was_is_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sigma_prior'"):
+        GLM("gaussian", sigma_prior="exponential(1)")
 
 
 @pytest.mark.parametrize(
@@ -377,7 +426,7 @@ def test_counts_must_be_counts(family):
 
 
 def test_a_prior_for_another_number_of_coefficients_is_refused():
-    model = GLM("gaussian", prior=Normal((1.0, 2.0)))
+    model = GLM("gaussian", priors={"beta": Normal((1.0, 2.0))})
     with pytest.raises(ValueError, match=r"2 coefficients, but data\['x'\] has 3 columns"):
         model.check_rows({"x": np.zeros((4, 3)), "y": np.zeros(4)})
 

@@ -14,10 +14,10 @@ from coremcmc.certificate.other_modes import unvisited_mode
 from coremcmc.data.passes import full_pass
 from coremcmc.diagnostics import effective_draws, pareto_smooth, split_rhat
 from coremcmc.gradient.control_variate import ControlVariate, EstimatedSums
-from coremcmc.posterior.derivatives import SumOfLogLikelihoods, prepared
+from coremcmc.posterior.derivatives import SumOfLogLikelihoods
 from coremcmc.posterior.mode import Laplace
 from coremcmc.posterior.target import Target
-from coremcmc.pytrees import unflatten
+from coremcmc.pytrees import example_position, prepared, unflatten
 
 __all__ = ["certify"]
 
@@ -83,7 +83,8 @@ def _certify(
     control: ControlVariate | None,
     progress: Callable[[int], None] | None,
 ) -> Certificate:
-    like = _example_position(model, stored_rows)
+    shapes = example_position(model, stored_rows)
+    like = jax.tree.map(lambda x: jnp.zeros(x.shape), shapes)
     flat = positions.reshape(-1, positions.shape[-1])
     num_draws = int(np.clip(_EVALUATIONS / data.num_rows, _FEWEST_DRAWS, _NUM_DRAWS))
     chosen = flat[evenly_spaced(len(flat), min(num_draws, len(flat)))]
@@ -132,14 +133,6 @@ def _certify(
     other_mode = unvisited_mode(model, stored_rows, weights, flat)
     verdict, reasons = judge(found, other_mode)
     return dataclasses.replace(found, verdict=verdict, reasons=reasons)
-
-
-def _example_position(model: Model, stored_rows: Any) -> Position:
-    """A position of zeros, for its structure."""
-    rows = jax.eval_shape(model.prepare_rows, stored_rows)
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    like = jax.eval_shape(model.initial_position, key, rows)
-    return jax.tree.map(lambda x: jnp.zeros(x.shape), like)
 
 
 def _estimated(

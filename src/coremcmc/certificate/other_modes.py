@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from coremcmc.base import Model, Position, Rows
-from coremcmc.posterior.derivatives import Derivatives, prepared, weighted_derivatives
+from coremcmc.posterior.derivatives import Derivatives, weighted_derivatives
 from coremcmc.posterior.mode import NoModeError, first_position, is_too_large, newton
-from coremcmc.pytrees import flatten, unflatten
+from coremcmc.pytrees import flatten, prepared, unflatten
 
 __all__ = ["unvisited_mode"]
 

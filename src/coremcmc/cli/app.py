@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from coremcmc.cli.commands.demo import demo
-from coremcmc.cli.commands.fit import fit
+from coremcmc.cli.commands.fit import FitCommand, fit
 from coremcmc.cli.commands.report import report
 from coremcmc.cli.commands.resume import resume
 from coremcmc.cli.commands.sample import sample
@@ -52,7 +52,8 @@ def main(
     keep_compiled_programs()
 
 
-for command in (fit, resume, sample, report, summary, demo):
+app.command(cls=FitCommand)(fit)
+for command in (resume, sample, report, summary, demo):
     app.command()(command)
 
 

@@ -17,6 +17,7 @@ from coremcmc.data import MemoryData, as_data_source
 from coremcmc.data.passes import full_pass
 from coremcmc.fitting.settings import Settings, resolve
 from coremcmc.posterior.derivatives import SumDerivatives, SumOfLogLikelihoods
+from coremcmc.pytrees import prepared
 
 __all__ = ["Estimate", "estimate"]
 
@@ -154,9 +155,7 @@ def _time_of_iterations(
 
 def _time_of_passes(model: Model, rows: MemoryData) -> tuple[float, float]:
     """Seconds to compile the passes of the default preset, and what they spend on a row."""
-    start = model.initial_position(
-        jax.random.key(0), model.prepare_rows(jax.tree.map(jnp.asarray, rows.take(np.arange(2))))
-    )
+    start = model.initial_position(jax.random.key(0), prepared(model, rows.take(np.arange(2))))
     several = jax.tree.map(lambda x: jnp.stack([jnp.asarray(x, float)] * _DRAWS), start)
     compiling = a_row = 0.0
     for function, argument, times in (

@@ -1,16 +1,16 @@
 """A model of this package as plain values, for config.json, and back.
 
 So that a run can be drawn from without its data, and without running anything that a file says:
-only dataclasses of this package are made.
+only classes that :data:`coremcmc.models.names.NAMED` lists are made.
 """
 
 import dataclasses
-import importlib
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["from_plain", "to_plain"]
+from coremcmc.models.names import NAMED
 
-_PACKAGE = "coremcmc."
+__all__ = ["from_plain", "to_plain"]
 
 
 def to_plain(value: Any) -> Any:
@@ -26,11 +26,13 @@ def _to_plain(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return [_to_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {"mapping": {str(name): _to_plain(part) for name, part in value.items()}}
     kind = type(value)
-    if dataclasses.is_dataclass(value) and kind.__module__.startswith(_PACKAGE):
+    if dataclasses.is_dataclass(value) and NAMED.get(kind.__name__) is kind:
         fields = [field for field in dataclasses.fields(value) if field.init]
         values = {field.name: _to_plain(getattr(value, field.name)) for field in fields}
-        return {"class": f"{kind.__module__}:{kind.__qualname__}", "values": values}
+        return {"class": kind.__name__, "values": values}
     raise TypeError(f"{kind.__qualname__} is not of this package")
 
 
@@ -40,10 +42,9 @@ def from_plain(value: Any) -> Any:
         return tuple(from_plain(part) for part in value)
     if not isinstance(value, dict):
         return value
-    module, _, name = str(value.get("class")).partition(":")
-    found = None
-    if module.startswith(_PACKAGE):
-        found = getattr(importlib.import_module(module), name, None)
-    if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
+    if "mapping" in value:
+        return {name: from_plain(part) for name, part in value["mapping"].items()}
+    found = NAMED.get(str(value.get("class")))
+    if found is None or not dataclasses.is_dataclass(found):
         raise ValueError(f"config.json names {value.get('class')!r}, which this version lacks.")
     return found(**{key: from_plain(part) for key, part in value["values"].items()})

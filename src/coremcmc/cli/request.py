@@ -18,6 +18,7 @@ from coremcmc.data import as_data_source
 from coremcmc.data.tables import read_table, table_files
 from coremcmc.fitting.settings import check_seed, resolve
 from coremcmc.models.formula import from_formula
+from coremcmc.pytrees import example_position
 from coremcmc.version import __version__
 
 __all__ = ["Problem", "Request", "check_same_data", "config_of", "model_of_run", "prepare"]
@@ -48,8 +49,8 @@ class Request:
     columns
         The columns to read and to keep; all where there are none.
     formula, family, terms
-        Of a regression. ``terms`` are further arguments of :func:`coremcmc.from_formula`: link and
-        priors.
+        Of a regression. ``terms`` are further arguments of :func:`coremcmc.from_formula`: link,
+        priors and df.
     model
         ``file.py:name``, in place of a formula.
     drop_missing
@@ -209,11 +210,7 @@ def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], int, str]:
 def _dimension(model: Model, source: Any) -> int:
     """Length of the unconstrained position."""
     with jax.enable_x64(True):
-        like = jax.eval_shape(
-            lambda key, rows: model.initial_position(key, model.prepare_rows(rows)),
-            jax.eval_shape(lambda: jax.random.key(0)),
-            source.take(np.arange(min(2, source.num_rows))),
-        )
+        like = example_position(model, source.take(np.arange(min(2, source.num_rows))))
     return sum(x.size for x in jax.tree.leaves(like))
 
 

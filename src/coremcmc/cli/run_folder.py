@@ -22,7 +22,7 @@ from coremcmc.fitting.result import Fit
 
 __all__ = ["RunFolder", "fingerprint_of_files"]
 
-FORMAT = "coremcmc-run-1"
+FORMAT = "coremcmc-run-2"
 _RESULTS = ("coreset", "posterior", "report")
 _FINISHED = ("finished", "settled")
 _CHUNK = 1 << 16
@@ -136,7 +136,8 @@ class RunFolder:
         if not isinstance(config, dict) or config.get("format") != FORMAT:
             found = config.get("format") if isinstance(config, dict) else None
             raise ValueError(
-                f"{self.config} has the format {found!r}; this version reads {FORMAT!r}."
+                f"{self.config} has the format {found!r}; this version reads {FORMAT!r}. Use the "
+                "version that wrote it, or make the run anew (--overwrite)."
             )
         return config
 

@@ -12,12 +12,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coremcmc.data.table_formats import Format, format_of
+from coremcmc.data.arrow import ARROW, PARQUET
+from coremcmc.data.csv import CSV
+from coremcmc.data.format import Format
+from coremcmc.data.npz import NPZ
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["close_matches", "read_table", "table_columns", "table_files"]
+__all__ = ["FORMATS", "close_matches", "read_table", "table_columns", "table_files"]
+
+FORMATS = (CSV, PARQUET, ARROW, NPZ)
+"""What tables are read from."""
 
 
 def read_table(
@@ -108,9 +114,24 @@ def close_matches(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
+def _format_of(path: Path) -> Format:
+    """Choose by the end of the name; a file without content is of no format."""
+    lowered = path.name.lower()
+    for form in FORMATS:
+        if lowered.endswith(form.suffixes):
+            if path.stat().st_size == 0:
+                raise ValueError(f"{str(path)!r} is empty (0 bytes). Write it again.")
+            return form
+    known = ", ".join(suffix for form in FORMATS for suffix in form.suffixes)
+    raise ValueError(
+        f"{str(path)!r} has a suffix that is not known. Tables are read from files that end in "
+        f"{known}."
+    )
+
+
 def _one_format(source: str | os.PathLike, files: list[Path]) -> Format:
     """Refuse files of several formats."""
-    forms = {form.name: form for form in map(format_of, files)}
+    forms = {form.name: form for form in map(_format_of, files)}
     if len(forms) > 1:
         raise ValueError(
             f"{str(source)!r} holds files of several formats: {', '.join(sorted(forms))}. Name one "

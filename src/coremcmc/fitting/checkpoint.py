@@ -13,8 +13,7 @@ import numpy as np
 from coremcmc.base import DataSource, Model
 from coremcmc.files import replacing
 from coremcmc.gradient.control_variate import ControlVariate
-from coremcmc.posterior.derivatives import prepared
-from coremcmc.pytrees import pack_tree, unpack_tree
+from coremcmc.pytrees import pack_tree, prepared, unpack_tree
 from coremcmc.version import __version__
 
 __all__ = [
@@ -28,7 +27,7 @@ __all__ = [
     "write_control",
 ]
 
-FORMAT = "coremcmc-1"
+FORMAT = "coremcmc-2"
 _META = "meta.json"
 _CONTROL_PREFIX, _REVISED_AT = "control", "revised_at"
 
@@ -53,7 +52,8 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ValueError(f"{path} is not a coremcmc file, or is damaged ({error}).") from None
     if meta.get("format") != FORMAT:
         raise ValueError(
-            f"{path} has the format {meta.get('format')!r}; this version reads {FORMAT!r}."
+            f"{path} has the format {meta.get('format')!r}; this version reads {FORMAT!r}. Use the "
+            "version that wrote it, or make it again."
         )
     return meta, arrays
 

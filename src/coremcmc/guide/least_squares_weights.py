@@ -3,13 +3,12 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from coremcmc.base import Model, Position, Rows
 from coremcmc.guide.importance import Weighted
-from coremcmc.pytrees import unflatten
+from coremcmc.pytrees import prepared, unflatten
 
 __all__ = ["NUM_DRAWS", "enough_rows", "fitted_weights", "nonnegative_ridge"]
 
@@ -68,7 +67,7 @@ def fitted_weights(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _terms(model: Model, stored_rows: Rows, positions: Position) -> Float[Array, "J M"]:
-    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+    rows = prepared(model, stored_rows)
     return jax.vmap(lambda p: model.loglikelihood_fn(p, rows).astype(float))(positions)
 
 

@@ -11,30 +11,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from coremcmc.base import Position, PRNGKey, Rows
-from coremcmc.models.families import FAMILIES, Family
+from coremcmc.models.families import FAMILIES, Family, Link, Parameter, Response
 from coremcmc.models.paper_regressions import _Regression
 from coremcmc.models.priors import (
     CoefficientPrior,
-    Gamma,
-    HalfStudentT,
     PositivePrior,
+    Priors,
     StudentT,
     prior_from_text,
+    with_old_keywords,
 )
-from coremcmc.models.row_checks import require_binary, require_counts
-from coremcmc.models.special import log_factorial
 
 __all__ = ["GLM"]
 
-# A positive parameter, the argument that is its prior, and the prior when none is given.
-_POSITIVE = {
-    "sigma": ("scale_prior", HalfStudentT(2.5)),
-    "df": ("df_prior", Gamma(2.0, 0.1)),
-    "phi": ("dispersion_prior", HalfStudentT(10.0)),
-}
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class GLM(_Regression):
     """A generalized linear model: η_n = [1 x_nᵀ] β, and y_n distributed around it.
 
@@ -61,81 +52,90 @@ class GLM(_Regression):
         μ = log(1 + e^η).
     intercept
         Whether there is one.
-    prior
-        Of the coefficients: ``Normal``, ``StudentT`` or ``Cauchy`` from
-        ``coremcmc.models.priors``, or text such as ``"normal(2.5)"``. It speaks of the columns as
-        they are given, so that its scale should fit theirs: :func:`coremcmc.from_formula`
-        standardizes them. ``StudentT(2.5)``, with 3 degrees of freedom, by default.
-    intercept_prior
-        Of the intercept; ``StudentT(2.5)`` by default.
-    scale_prior
-        Of σ: ``HalfNormal``, ``HalfStudentT``, ``Exponential`` or ``Gamma``;
-        ``HalfStudentT(2.5)`` by default.
-    dispersion_prior
-        Of φ, likewise; ``HalfStudentT(10)`` by default. The larger φ, the closer to Poisson.
+    priors
+        By the name of the parameter: ``{"beta": "normal(1)", "sigma": "exponential(1)"}``.
+        ``beta`` are the coefficients, ``Intercept`` is the intercept, and the others are those of
+        the family. Each prior is an object of ``coremcmc.models.priors``, ``Normal``, ``StudentT``
+        or ``Cauchy`` for the former two and ``HalfNormal``, ``HalfStudentT``, ``Exponential`` or
+        ``Gamma`` for the others, or its text. By default ``StudentT(2.5)``, with 3 degrees of
+        freedom, for ``beta`` and ``Intercept``; ``HalfStudentT(2.5)`` for ``sigma``;
+        ``Gamma(2, 0.1)`` for ``df``; ``HalfStudentT(10)`` for ``phi``, which is the closer to
+        Poisson the larger it is. They speak of the columns as they are given, so that their scales
+        should fit: :func:`coremcmc.from_formula` standardizes columns.
     df
         The degrees of freedom of ``student_t``, if they are known; they are learned otherwise.
-    df_prior
-        Of ν where it is learned; ``Gamma(2, 0.1)`` by default.
+    **old
+        ``prior``, ``intercept_prior``, ``scale_prior``, ``dispersion_prior`` and ``df_prior``,
+        which go in the next release, in favour of ``priors``.
 
     Examples
     --------
-    >>> GLM("poisson", prior="normal(1)").link
+    >>> GLM("poisson", priors={"beta": "normal(1)"}).link
     'log'
     """
 
-    family: str
     intercept: bool = field(default=True, kw_only=True)
+    family: str
     link: str | None = field(default=None, kw_only=True)
-    prior: Any = field(default=StudentT(2.5), kw_only=True)
-    intercept_prior: Any = field(default=StudentT(2.5), kw_only=True)
-    scale_prior: Any = field(default=None, kw_only=True)
-    dispersion_prior: Any = field(default=None, kw_only=True)
+    priors: Mapping[str, Any] = field(default=Priors(), kw_only=True)
     df: Any = field(default=None, kw_only=True)
-    df_prior: Any = field(default=None, kw_only=True)
 
-    def __post_init__(self):
-        links = _known("family", self.family, FAMILIES).links
-        link = links[0] if self.link is None else self.link
-        if link not in links:
+    def __init__(
+        self,
+        family: str,
+        *,
+        intercept: bool = True,
+        link: str | None = None,
+        priors: Mapping[str, Any] | None = None,
+        df: Any = None,
+        **old: Any,
+    ):
+        known = [found.name for found in _known("family", family, FAMILIES).links]
+        if link is not None and link not in known:
             raise ValueError(
-                f"link={link!r} does not go with family={self.family!r}; choose from "
-                f"{', '.join(links)}."
+                f"link={link!r} does not go with family={family!r}; choose from {', '.join(known)}."
             )
-        object.__setattr__(self, "link", link)
-        for name in ("prior", "intercept_prior"):
-            found = _prior(name, getattr(self, name), CoefficientPrior, "normal(2.5)")
-            object.__setattr__(self, name, found)
-        if self.intercept_prior.length is not None:
-            raise ValueError("intercept_prior must have one scale and one location.")
-        self._check_df()
-        for parameter, (name, default) in _POSITIVE.items():
-            given = getattr(self, name)
-            if parameter in self._learned:
-                given = default if given is None else given
-                object.__setattr__(self, name, _prior(name, given, PositivePrior, "exponential(1)"))
-            elif given is not None:
+        self._set(intercept=intercept, family=family, link=known[0] if link is None else link)
+        self._set(df=self._known_df(df))
+        self._set(priors=self._all_priors(with_old_keywords(priors, old)))
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _all_priors(self, given: Mapping[str, Any]) -> Priors:
+        """Check the priors that are given, and add those that are not."""
+        defaults: dict[str, Any] = {"beta": StudentT(2.5), "Intercept": StudentT(2.5)}
+        defaults |= {parameter.name: parameter.prior for parameter in self._learned}
+        for name in given:
+            if name not in defaults:
+                close = difflib.get_close_matches(str(name), defaults, n=1)
+                hint = f" Did you mean {close[0]!r}?" if close else " Leave it out."
                 raise ValueError(
-                    f"{name} is the prior of {parameter}, which {self._says} does not learn. "
-                    "Leave it out."
+                    f"priors names {name!r}, which {self._says} does not learn; it learns "
+                    f"{', '.join(defaults)}.{hint}"
                 )
+        found = {name: _prior(name, given.get(name, prior)) for name, prior in defaults.items()}
+        if found["Intercept"].length is not None:
+            raise ValueError("priors['Intercept'] must have one scale and one location.")
+        return Priors(found)
 
-    def _check_df(self) -> None:
-        if self.df is None:
-            return
-        if "df" not in self._family.parameters:
+    def _known_df(self, df: Any) -> float | None:
+        if df is None:
+            return None
+        if "df" not in [parameter.name for parameter in self._family.parameters]:
             raise ValueError(f"df belongs to family='student_t', not to {self.family!r}.")
-        is_number = isinstance(self.df, (int, float)) and not isinstance(self.df, bool)
-        if not is_number or not 0 < self.df < math.inf:
+        is_number = isinstance(df, (int, float)) and not isinstance(df, bool)
+        if not is_number or not 0 < df < math.inf:
             raise ValueError(
-                f"df must be a positive number, or None to learn it, not {self.df!r}. For a "
-                "normal likelihood use family='gaussian'."
+                f"df must be a positive number, or None to learn it, not {df!r}. For a normal "
+                "likelihood use family='gaussian'."
             )
-        object.__setattr__(self, "df", float(self.df))
+        return float(df)
 
     @property
-    def response(self) -> str:
-        """What the response is: ``"real"``, ``"binary"`` or ``"count"``."""
+    def response(self) -> Response:
+        """What the response must be."""
         return self._family.response
 
     @property
@@ -143,34 +143,44 @@ class GLM(_Regression):
         return FAMILIES[self.family]
 
     @property
+    def _link(self) -> Link:
+        return next(link for link in self._family.links if link.name == self.link)
+
+    @property
     def _says(self) -> str:
         """The family in an error message."""
         return f"family={self.family!r}" + ("" if self.df is None else f" with df={self.df:g}")
 
     @property
-    def _learned(self) -> tuple[str, ...]:
+    def _learned(self) -> tuple[Parameter, ...]:
         """Positive parameters that are sampled."""
-        return tuple(p for p in self._family.parameters if p != "df" or self.df is None)
+        return tuple(p for p in self._family.parameters if p.name != "df" or self.df is None)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """Names of the parameters in units of the response."""
+        return tuple(parameter.name for parameter in self._learned if parameter.is_scale)
 
     @property
     def has_independent_prior(self) -> bool:  # type: ignore[override]
         """Whether the position may be lengthened: not where each coefficient has its own prior."""
-        return self.prior.length is None
+        return self.priors["beta"].length is None
 
     def logprior_fn(self, position: Position) -> Float[Array, ""]:
         """Independent priors; those of positive parameters with their Jacobians."""
         beta = position["beta"]
+        prior, intercept_prior = self.priors["beta"], self.priors["Intercept"]
         if not self.intercept:
-            total = self.prior.logpdf(beta).sum()
-        elif self.prior.length is None:  # no slice, which a GPU kernel does not know
+            total = prior.logpdf(beta).sum()
+        elif prior.length is None:  # no slice, which a GPU kernel does not know
             is_intercept = jnp.arange(beta.shape[0]) == 0
-            terms = (self.intercept_prior.logpdf(beta), self.prior.logpdf(beta))
+            terms = (intercept_prior.logpdf(beta), prior.logpdf(beta))
             total = jnp.where(is_intercept, *terms).sum()
         else:
-            total = self.intercept_prior.logpdf(beta[0]) + self.prior.logpdf(beta[1:]).sum()
+            total = intercept_prior.logpdf(beta[0]) + prior.logpdf(beta[1:]).sum()
         for parameter in self._learned:
-            prior = getattr(self, _POSITIVE[parameter][0])
-            total = total + prior.log_density(position[f"log_{parameter}"])
+            log_density = self.priors[parameter.name].log_density
+            total = total + log_density(position[f"log_{parameter.name}"])
         return total
 
     def pointwise(
@@ -179,14 +189,11 @@ class GLM(_Regression):
         """Log-likelihood of each row, as the family has it."""
         if self.df is not None:
             position = {**position, "log_df": jnp.asarray(math.log(self.df), eta.dtype)}
-        return self._family.pointwise(eta, rows, position, str(self.link))
+        return self._family.pointwise(eta, rows, position, self._link)
 
     def prepare_rows(self, rows: Rows) -> Rows:
-        """All columns as float64; log y! of counts is computed once."""
-        rows = super().prepare_rows(rows)
-        if self.response == "count":
-            return {**rows, "log_factorial": log_factorial(rows["y"])}
-        return rows
+        """All columns as float64, and what the family computes of them once."""
+        return self._family.prepare(super().prepare_rows(rows))
 
     def check_rows(self, rows: Rows) -> None:
         """A matrix of features, and responses of the family's kind.
@@ -198,14 +205,12 @@ class GLM(_Regression):
 
     def check_response(self, rows: Rows) -> None:
         """Responses of the family's kind, and as many coefficients as there are priors."""
-        if self.response == "binary":
-            require_binary("y", rows["y"])
-        elif self.response == "count":
-            require_counts("y", rows["y"])
+        self.response.require("y", rows["y"])
         num_features = rows["x"].shape[1]
-        if self.prior.length not in (None, num_features):
+        length = self.priors["beta"].length
+        if length not in (None, num_features):
             raise ValueError(
-                f"prior was given for {self.prior.length} coefficients, but data['x'] has "
+                f"priors['beta'] was given for {length} coefficients, but data['x'] has "
                 f"{num_features} columns. Give one number, or one for each column."
             )
 
@@ -220,27 +225,25 @@ class GLM(_Regression):
         position = {"beta": beta / math.sqrt(max(1, beta.size))}
         noise = 0.5 * jax.random.normal(key_other, (len(self._learned),))
         for parameter, jitter in zip(self._learned, noise, strict=True):
-            start = jnp.zeros(())
-            if parameter == "sigma":
-                start = 0.5 * jnp.log(1.0 + jnp.mean(rows["y"] ** 2))
-            elif parameter == "df":
-                start = jnp.log(10.0)
-            position[f"log_{parameter}"] = start + jitter
+            position[f"log_{parameter.name}"] = parameter.start(rows["y"]) + jitter
         return position
 
     def constrain_fn(self, position: Position) -> Mapping[str, Array]:
-        """β, and σ, ν or φ."""
-        others = {p: jnp.exp(position[f"log_{p}"]) for p in self._learned}
+        """β, and the parameters of the family."""
+        others = {p.name: jnp.exp(position[f"log_{p.name}"]) for p in self._learned}
         return {"beta": jnp.asarray(position["beta"]), **others}
 
 
-def _prior(argument: str, given: Any, kind: type, example: str) -> Any:
+def _prior(name: str, given: Any) -> Any:
     """Accept a prior of the right kind, or its text."""
+    is_coefficient = name in ("beta", "Intercept")
+    kind: type = CoefficientPrior if is_coefficient else PositivePrior
     found = prior_from_text(given) if isinstance(given, str) else given
     if not isinstance(found, kind) or type(found) is kind:
-        what = "coefficient" if kind is CoefficientPrior else "positive parameter"
+        what = "coefficient" if is_coefficient else "positive parameter"
+        example = "normal(2.5)" if is_coefficient else "exponential(1)"
         raise ValueError(
-            f"{argument} must be the prior of a {what}, such as {example!r}, not {given!r}."
+            f"priors[{name!r}] must be the prior of a {what}, such as {example!r}, not {given!r}."
         )
     return found
 

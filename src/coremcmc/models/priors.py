@@ -6,6 +6,8 @@ the logarithm, the Jacobian included.
 
 import math
 import re
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +18,7 @@ from jaxtyping import Array, Float
 from coremcmc.models.special import log1p, softplus, standard_normal_logpdf
 
 __all__ = [
+    "OLD_KEYWORDS",
     "Cauchy",
     "CoefficientPrior",
     "Exponential",
@@ -24,8 +27,10 @@ __all__ = [
     "HalfStudentT",
     "Normal",
     "PositivePrior",
+    "Priors",
     "StudentT",
     "prior_from_text",
+    "with_old_keywords",
 ]
 
 
@@ -246,3 +251,67 @@ def prior_from_text(text: str) -> CoefficientPrior | PositivePrior:
             f"the prior {text!r} does not take these numbers. It is {_BY_NAME[matched[1]]()!r} by "
             "default; give the first of its numbers, and others by name."
         ) from None
+
+
+class Priors(Mapping[str, Any]):
+    """Priors by the names of their parameters; like a model, they do not change.
+
+    Parameters
+    ----------
+    priors
+        A mapping, or pairs.
+    """
+
+    def __init__(self, priors: Any = ()):
+        self._priors = dict(priors)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._priors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._priors)
+
+    def __len__(self) -> int:
+        return len(self._priors)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._priors.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Priors) and self._priors == other._priors
+
+    def __repr__(self) -> str:
+        return repr(self._priors)
+
+
+OLD_KEYWORDS = {
+    "prior": "beta",
+    "intercept_prior": "Intercept",
+    "scale_prior": "sigma",
+    "dispersion_prior": "phi",
+    "df_prior": "df",
+}
+"""Keywords that were, and the parameters whose priors they are; gone in the next release."""
+
+
+def with_old_keywords(
+    priors: Mapping[str, Any] | None, old: Mapping[str, Any], stacklevel: int = 3
+) -> dict[str, Any]:
+    """Put priors that were given by the keywords of before among the others, with a warning."""
+    found = {} if priors is None else dict(priors)
+    for keyword, prior in old.items():
+        if keyword not in OLD_KEYWORDS:
+            raise TypeError(f"got an unexpected keyword argument {keyword!r}")
+        if prior is None:
+            continue
+        name = OLD_KEYWORDS[keyword]
+        if name in found:
+            raise ValueError(f"give priors[{name!r}] or {keyword}, not both.")
+        shown = repr(prior) if isinstance(prior, str) else "…"
+        warnings.warn(
+            f"{keyword} goes in the next release; write priors={{{name!r}: {shown}}}.",
+            DeprecationWarning,
+            stacklevel=stacklevel,
+        )
+        found[name] = prior
+    return found

@@ -3,11 +3,21 @@
 XLA's own float64 ``log``, ``log1p`` and ``lgamma`` on a CPU cost several times an ``exp``. The
 functions below are made of ``exp``, divisions and short polynomials, and are exact to a few units
 in the last place.
+
+A likelihood written by others calls XLA's logarithms, which take most of its time. It is traced,
+and the trace evaluated with those of this module in their place.
 """
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Jaxpr
 from jaxtyping import Array, Float
+
+from coremcmc.models.jaxpr import compute, evaluate
 
 __all__ = [
     "log",
@@ -18,9 +28,10 @@ __all__ = [
     "log_softplus",
     "softplus",
     "standard_normal_logpdf",
+    "with_fast_logarithms",
 ]
 
-_LN2 = 0.6931471805599453
+_LN2, _SQRT_HALF = 0.6931471805599453, 0.7071067811865476
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD  # the float64 1/√2 as an integer
 
 
@@ -33,15 +44,21 @@ def _two_atanh(z: Float[Array, "..."], num_terms: int) -> Float[Array, "..."]:
     return 2.0 * z + 2.0 * z * z_squared * series
 
 
+def _split(x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Return e and m with x = 2^e m and m in [√½, √2), of a positive, normal x."""
+    bits = jax.lax.bitcast_convert_type(x, jnp.int64)
+    exponent = (bits - _SQRT_HALF_BITS) >> 52
+    mantissa = jax.lax.bitcast_convert_type(bits - (exponent << 52), jnp.float64)
+    return exponent.astype(jnp.float64), mantissa
+
+
 @jax.custom_jvp
 def log(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Logarithm of positive, normal floats (anything else gives a meaningless number)."""
     if x.dtype != jnp.float64:
         return jnp.log(x)
-    bits = jax.lax.bitcast_convert_type(x, jnp.int64)
-    exponent = (bits - _SQRT_HALF_BITS) >> 52
-    mantissa = jax.lax.bitcast_convert_type(bits - (exponent << 52), jnp.float64)  # in [√½, √2)
-    return exponent.astype(x.dtype) * _LN2 + _two_atanh((mantissa - 1.0) / (mantissa + 1.0), 10)
+    exponent, mantissa = _split(x)
+    return exponent * _LN2 + _two_atanh((mantissa - 1.0) / (mantissa + 1.0), 10)
 
 
 @log.defjvp
@@ -194,7 +211,7 @@ def standard_normal_logpdf(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return -0.5 * (x * x) - _HALF_LOG_2PI
 
 
-_SQRT_HALF, _SQRT_2_OVER_PI = 0.7071067811865476, 0.7978845608028654
+_SQRT_2_OVER_PI = 0.7978845608028654
 # (1 + 2x) exp(x²) erfc(x) on x ≥ 0 as a polynomial in (x − 3)/(x + 3): its Chebyshev expansion,
 # computed with 160 digits, ends below the last place of a float64 at degree 22.
 _ERFCX = (
@@ -251,3 +268,117 @@ def _inverse_mills_jvp(primals, tangents):
 def _log_normal_cdf_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     return log_normal_cdf(x), _inverse_mills(x) * dx
+
+
+# -- logarithms of other people's functions -------------------------------------------------------
+
+_SMALLEST = 2.2250738585072014e-308  # the smallest normal float64
+
+
+def _within(x: Float[Array, "..."], value: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Return a logarithm of x where x is positive, normal and finite, else what XLA returns."""
+    value = jnp.where(x < _SMALLEST, -jnp.inf, jnp.where(x < jnp.inf, value, x))
+    return jnp.where(x < 0.0, jnp.nan, value)
+
+
+@jax.custom_jvp
+def _log_anywhere(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """:func:`log`, with XLA's values at zero, infinity and below zero."""
+    return _within(x, log(x))
+
+
+@_log_anywhere.defjvp
+def _log_anywhere_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _log_anywhere(x), dx / x
+
+
+@jax.custom_jvp
+def _log1p_anywhere(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """log(1 + x) of any x; one series where :func:`log1p`, whose values fits rest on, has two."""
+    one_more = 1.0 + x
+    exponent, mantissa = _split(one_more)
+    is_small = (x > _SQRT_HALF - 1.0) & (x < 2.0 * _SQRT_HALF - 1.0)
+    exponent = jnp.where(is_small, 0.0, exponent)
+    part = jnp.where(is_small, x, mantissa - 1.0)
+    whole = jnp.where(is_small, 2.0 + x, mantissa + 1.0)
+    value = exponent * _LN2 + _two_atanh(part / whole, 10)
+    return _within(one_more, value)
+
+
+@_log1p_anywhere.defjvp
+def _log1p_anywhere_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _log1p_anywhere(x), dx / (1.0 + x)
+
+
+_LOGARITHMS = {"log": _log_anywhere, "log1p": _log1p_anywhere}
+_CALLS = ("jit", "pjit")
+
+
+def with_fast_logarithms(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that computes the same. Its arguments are pytrees of arrays."""
+
+    @functools.wraps(function)
+    def fast(*arguments: Any) -> Any:
+        traced, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
+        values = _evaluate(traced.jaxpr, traced.consts, jax.tree.leaves(arguments))
+        return jax.tree.unflatten(jax.tree.structure(shape), values)
+
+    return fast
+
+
+def _evaluate(jaxpr: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    known = evaluate(jaxpr, constants, arguments, _step)
+    return [known[variable] for variable in jaxpr.outvars]
+
+
+def _step(equation: Any, inputs: list[Any]) -> Sequence[Any]:
+    if _is_logarithm(equation):
+        return [_LOGARITHMS[equation.primitive.name](jnp.asarray(inputs[0]))]
+    if equation.primitive.name in _CALLS:
+        inner = equation.params["jaxpr"]
+        return _evaluate(inner.jaxpr, inner.consts, inputs)
+    if _has_own_rule(equation) and _has_logarithm(equation.params["call_jaxpr"].jaxpr):
+        return _with_own_rule(equation)(*inputs)
+    return compute(equation, inputs)
+
+
+def _is_logarithm(equation: Any) -> bool:
+    return equation.primitive.name in _LOGARITHMS and equation.outvars[0].aval.dtype == jnp.float64
+
+
+def _has_own_rule(equation: Any) -> bool:
+    """Whether an equation has a derivative of its own, and floats alone to take it by."""
+    is_float = [jnp.issubdtype(v.aval.dtype, jnp.floating) for v in equation.invars]
+    return equation.primitive.name == "custom_jvp_call" and all(is_float)
+
+
+def _has_logarithm(jaxpr: Jaxpr) -> bool:
+    return any(
+        _is_logarithm(equation)
+        or (equation.primitive.name in _CALLS and _has_logarithm(equation.params["jaxpr"].jaxpr))
+        or (_has_own_rule(equation) and _has_logarithm(equation.params["call_jaxpr"].jaxpr))
+        for equation in jaxpr.eqns
+    )
+
+
+def _with_own_rule(equation: Any) -> Callable[..., Any]:
+    """Return what an equation computes, with fast logarithms, and its own derivative, too."""
+    inner = equation.params["call_jaxpr"]
+
+    def original(*inputs):
+        return list(compute(equation, inputs))
+
+    @jax.custom_jvp
+    def fast(*inputs):
+        return _evaluate(inner.jaxpr, inner.consts, inputs)
+
+    @fast.defjvp
+    def fast_jvp(primals, tangents):
+        def slopes(primals, tangents):
+            return jax.jvp(original, primals, tangents)[1]
+
+        return fast(*primals), with_fast_logarithms(slopes)(primals, tangents)
+
+    return fast

@@ -4,7 +4,6 @@ A linear-predictor model needs no derivative through its matrix product: with η
 the product of the predictor with the unit vectors, everything else is row by row.
 """
 
-import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,22 +13,16 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
 from coremcmc.base import LinearPredictorModel, Model, Position, Rows
+from coremcmc.pytrees import prepared
 
 __all__ = [
     "Derivatives",
     "SumDerivatives",
     "SumGradient",
     "SumOfLogLikelihoods",
-    "prepared",
     "taylor_terms",
     "weighted_derivatives",
 ]
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def prepared(model: Model, stored_rows: Rows) -> Rows:
-    """Return rows as the model wants them, in one compiled program."""
-    return model.prepare_rows(stored_rows)
 
 
 class Derivatives(NamedTuple):
@@ -48,7 +41,7 @@ class SumDerivatives:
 
     def __call__(self, position: Position, rows: Rows, is_row: Bool[Array, " rows"]) -> Derivatives:
         """Sum over the rows that are none but padding."""
-        rows = self.model.prepare_rows(jax.tree.map(jnp.asarray, rows))
+        rows = prepared(self.model, rows)
         weights = jnp.where(is_row, 1.0, 0.0)
         return weighted_derivatives(self.model, position, rows, weights)
 
@@ -63,7 +56,7 @@ class SumGradient:
         self, position: Position, rows: Rows, is_row: Bool[Array, " rows"]
     ) -> tuple[Float[Array, ""], Float[Array, " d"]]:
         """Sum over the rows that are none but padding."""
-        rows = self.model.prepare_rows(jax.tree.map(jnp.asarray, rows))
+        rows = prepared(self.model, rows)
         flat, unravel = ravel_pytree(position)
 
         def total(flat):
@@ -83,7 +76,7 @@ class SumOfLogLikelihoods:
         self, positions: Position, rows: Rows, is_row: Bool[Array, " rows"]
     ) -> Float[Array, " J"]:
         """Sum over the rows that are none but padding."""
-        rows = self.model.prepare_rows(jax.tree.map(jnp.asarray, rows))
+        rows = prepared(self.model, rows)
 
         def one(position):
             terms = self.model.loglikelihood_fn(position, rows).astype(float)

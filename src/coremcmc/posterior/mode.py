@@ -13,7 +13,7 @@ from coremcmc.base import DataSource, LinearPredictorModel, Model, Position, Row
 from coremcmc.data.memory import MemoryData
 from coremcmc.data.passes import full_pass
 from coremcmc.posterior.derivatives import Derivatives, SumDerivatives, SumGradient
-from coremcmc.pytrees import flatten, unflatten
+from coremcmc.pytrees import flatten, prepared, unflatten
 
 __all__ = [
     "Laplace",
@@ -126,7 +126,7 @@ def laplace_approximation(
 @functools.partial(jax.jit, static_argnums=0)
 def first_position(model: Model, few_rows: Rows, seed: Any) -> Position:
     """Where the model itself starts; of the rows, as stored, only the shapes matter."""
-    return model.initial_position(jax.random.key(seed), model.prepare_rows(few_rows))
+    return model.initial_position(jax.random.key(seed), prepared(model, few_rows))
 
 
 def is_too_large(dimension: int) -> bool:

@@ -24,7 +24,7 @@ from coremcmc.models.formula.collinearity import Dependence, dependent_columns
 from coremcmc.posterior.mode import laplace_approximation
 
 N = 3_000
-WIDE = {"prior": "normal(1e5)", "intercept_prior": "normal(1e5)"}
+WIDE = {"priors": {"beta": "normal(1e5)", "Intercept": "normal(1e5)"}}
 
 
 def make_table(num_rows=N, seed=0):
@@ -272,7 +272,7 @@ def test_scales_are_what_a_prior_should_speak_of():
 
 def test_units_make_no_difference():
     """The posterior of a rescaled column is the rescaled posterior, prior included."""
-    tight = {"prior": "normal(0.1)", "intercept_prior": "normal(0.5)"}
+    tight = {"priors": {"beta": "normal(0.1)", "Intercept": "normal(0.5)"}}
     metres = TABLE.assign(dist=1000.0 * TABLE["dist"], delay=60.0 * TABLE["delay"])
     here = mode(from_formula("delay ~ dist + hour", TABLE, family="gaussian", **tight))
     there = mode(from_formula("delay ~ dist + hour", metres, family="gaussian", **tight))
@@ -285,7 +285,9 @@ def test_units_make_no_difference():
 
 
 def test_the_model_is_fast_hashable_and_keeps_its_name():
-    problem = from_formula(f"is_late ~ {RICH}", TABLE, family="logistic", prior="cauchy(1)")
+    problem = from_formula(
+        f"is_late ~ {RICH}", TABLE, family="logistic", priors={"beta": "cauchy(1)"}
+    )
     model, data = problem
     assert isinstance(model, LinearPredictorModel)
     assert model.has_independent_prior
@@ -585,8 +587,15 @@ def test_arguments_are_checked_before_the_table_is_read():
     assert "missing must be" in error_of("y ~ x", TABLE, family="gaussian", missing="ignore")
     assert "dtype must be" in error_of("y ~ x", TABLE, family="gaussian", dtype="int8")
     prior = coremcmc.models.priors.Normal((1.0, 2.0))
-    message = error_of("delay ~ hour", TABLE, family="gaussian", prior=prior)
-    assert "prior was given for 2 coefficients, but the formula has 1: hour" in message
+    message = error_of("delay ~ hour", TABLE, family="gaussian", priors={"beta": prior})
+    assert "priors['beta'] was given for 2 coefficients, but the formula has 1: hour" in message
+
+
+def test_priors_by_the_keywords_of_before_are_told_and_used():
+    with pytest.warns(DeprecationWarning, match="write priors=.'beta': 'normal"):
+        old = build("delay ~ hour", TABLE, family="gaussian", prior="normal(0.3)")
+    new = build("delay ~ hour", TABLE, family="gaussian", priors={"beta": "normal(0.3)"})
+    assert old.model == new.model
 
 
 def test_a_design_larger_than_the_machine():

@@ -4,17 +4,49 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from coremcmc.cli.commands.options import AsJson, Quiet
 from coremcmc.cli.console import Output, facts_table, guarded, warnings_shown
 
-__all__ = ["fit"]
-
-Family = Literal["gaussian", "student_t", "logistic", "probit", "poisson", "negative_binomial"]
-Link = Literal["identity", "logit", "probit", "log", "softplus"]
+__all__ = ["FitCommand", "fit"]
 
 _MODEL = "What to fit"
 _RUN = "The run"
+# Options of before, and the parameters whose priors they are.
+_OLD_PRIORS = {
+    "intercept_prior": "Intercept",
+    "scale_prior": "sigma",
+    "dispersion_prior": "phi",
+    "df_prior": "df",
+}
+
+
+def _families(incomplete: str) -> list[str]:
+    """Families, for the shell; here as elsewhere JAX is not imported before it is needed."""
+    from coremcmc.models.families import FAMILIES
+
+    return [name for name in FAMILIES if name.startswith(incomplete)]
+
+
+def _links(incomplete: str) -> list[str]:
+    from coremcmc.models.families import FAMILIES
+
+    names = dict.fromkeys(link.name for family in FAMILIES.values() for link in family.links)
+    return [name for name in names if name.startswith(incomplete)]
+
+
+class FitCommand(TyperCommand):
+    """Its help names the families and links that there are."""
+
+    def format_help(self, context: Any, formatter: Any) -> None:
+        """Add them to what is said of the options."""
+        for parameter in self.params:
+            known = {"family": _families, "link": _links}.get(str(parameter.name))
+            if known is not None:
+                text = getattr(parameter, "help", "")
+                parameter.help = f"{text} One of {', '.join(known(''))}."  # type: ignore[attr-defined]
+        super().format_help(context, formatter)
 
 
 def fit(
@@ -30,49 +62,42 @@ def fit(
         typer.Option(help='For example "y ~ a + log(b) + C(c) + a:b".', rich_help_panel=_MODEL),
     ] = None,
     family: Annotated[
-        Family | None,
+        str | None,
         typer.Option(
             metavar="FAMILY",
-            help="Distribution of the response: gaussian, student_t, logistic, probit, poisson, "
-            "negative_binomial.",
+            help="Distribution of the response, such as logistic, poisson or gaussian.",
+            autocompletion=_families,
             rich_help_panel=_MODEL,
         ),
     ] = None,
     link: Annotated[
-        Link | None,
+        str | None,
         typer.Option(
             metavar="LINK",
             help="The family's own by default; poisson and negative_binomial: log or softplus.",
+            autocompletion=_links,
             rich_help_panel=_MODEL,
         ),
     ] = None,
     prior: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="PRIOR",
-            help='Of the coefficients of standardized features: "normal(2.5)", "student_t(2.5, '
-            'df=3)", "cauchy(1)". student_t(2.5) by default.',
+            metavar="NAME=PRIOR",
+            help='Of standardized coefficients, beta="normal(2.5)", "student_t(2.5, df=3)" or '
+            '"cauchy(1)", student_t(2.5) by default; of Intercept, likewise; of a parameter of the '
+            'family, sigma="half_normal(1)", "half_student_t(2.5)", "exponential(1)" or '
+            '"gamma(2, rate=0.1)". Can be repeated.',
             rich_help_panel=_MODEL,
         ),
     ] = None,
     intercept_prior: Annotated[
-        str | None,
-        typer.Option(metavar="PRIOR", help="Of the intercept, likewise.", rich_help_panel=_MODEL),
+        str | None, typer.Option(help="Now --prior Intercept=…", hidden=True)
     ] = None,
     scale_prior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PRIOR",
-            help='Of sigma (gaussian, student_t): "half_normal(1)", "half_student_t(2.5)", '
-            '"exponential(1)", "gamma(2, rate=0.1)".',
-            rich_help_panel=_MODEL,
-        ),
+        str | None, typer.Option(help="Now --prior sigma=…", hidden=True)
     ] = None,
     dispersion_prior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PRIOR", help="Of phi (negative_binomial), likewise.", rich_help_panel=_MODEL
-        ),
+        str | None, typer.Option(help="Now --prior phi=…", hidden=True)
     ] = None,
     df: Annotated[
         float | None,
@@ -81,10 +106,7 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = None,
-    df_prior: Annotated[
-        str | None,
-        typer.Option(metavar="PRIOR", help="Of df, where it is learned.", rich_help_panel=_MODEL),
-    ] = None,
+    df_prior: Annotated[str | None, typer.Option(help="Now --prior df=…", hidden=True)] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -171,7 +193,7 @@ def fit(
       coremcmc fit flights.csv --family logistic --out run \\
         --formula "cancelled ~ hour + dist + temp + C(origin)"
       coremcmc fit "parts/*.parquet" --family poisson --link softplus \\
-        --formula "rides ~ temp * humidity" --prior "normal(1)" --out run
+        --formula "rides ~ temp * humidity" --prior beta="normal(1)" --out run
       coremcmc fit flights.csv --family logistic --formula "late ~ hour" --dry-run
       coremcmc fit flights.csv --model mine.py:model --coreset-size auto --out run
     """  # noqa: D301
@@ -180,14 +202,16 @@ def fit(
         from coremcmc.cli.request import Request, prepare
         from coremcmc.cli.run_folder import RunFolder
 
-        terms = {
-            "link": link,
-            "prior": prior,
+        old = {
             "intercept_prior": intercept_prior,
             "scale_prior": scale_prior,
             "dispersion_prior": dispersion_prior,
-            "df": df,
             "df_prior": df_prior,
+        }
+        terms = {
+            "link": link,
+            "priors": _priors(prior or [], old, output) or None,
+            "df": df,
         }
         options = {
             "seed": seed,
@@ -279,6 +303,27 @@ def _dry_run(request: Any, problem: Any, output: Output) -> None:
             "iterations": {"low": least, "high": most},
         }
     )
+
+
+def _priors(texts: list[str], old: dict[str, str | None], output: Output) -> dict[str, str]:
+    """Read ``NAME=PRIOR``, and what was written before there were names, with a warning."""
+    given = []
+    for text in texts:
+        name, equals, prior = (part.strip() for part in text.partition("="))
+        if equals and name.isidentifier():
+            given.append((name, prior))
+        else:  # "normal(1, location=2)" has an = too
+            given.append(("beta", text))
+            output.warn(f'--prior "{text}" goes in the next release; write --prior beta="{text}".')
+    for option, found in old.items():
+        if found is not None:
+            name, spelled = _OLD_PRIORS[option], "--" + option.replace("_", "-")
+            given.append((name, found))
+            output.warn(f'{spelled} goes in the next release; write --prior {name}="{found}".')
+    for name, _ in given:
+        if [other for other, _ in given].count(name) > 1:
+            raise ValueError(f"--prior gives the prior of {name} twice. Give it once.")
+    return dict(given)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

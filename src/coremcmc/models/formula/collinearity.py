@@ -26,6 +26,11 @@ def dependent_columns(matrix: np.ndarray, scale: np.ndarray, centre: bool) -> li
 
     With ``centre``, up to a constant too, which the intercept makes up. Candidates come from at
     most 100,000 evenly spaced rows; each is then confirmed on all rows.
+
+    A column is named after those before it, as it was written: ``scipy.linalg.qr`` with pivoting
+    finds the same dependences, but of (a, b, a + 2b) it names a or b, whichever is shorter, and
+    of categories any level. At 10⁶ rows it takes 1.2 to 3 times as long on the rows of 4 to 42
+    columns, and a fifth to a half on their Gram matrix, which confirms nothing.
     """
     num_rows, p = matrix.shape
     size = min(num_rows, _MOST_ROWS, max(_MOST_ENTRIES // max(p, 1), 1))

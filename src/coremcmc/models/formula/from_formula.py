@@ -16,6 +16,7 @@ from coremcmc.models.formula.parse import parse_formula
 from coremcmc.models.formula.response import response_of
 from coremcmc.models.formula.table import Table
 from coremcmc.models.glm import GLM
+from coremcmc.models.priors import with_old_keywords
 
 __all__ = ["FormulaProblem", "from_formula"]
 
@@ -62,14 +63,11 @@ def from_formula(
     *,
     family: str,
     link: str | None = None,
-    prior: Any = None,
-    intercept_prior: Any = None,
-    scale_prior: Any = None,
-    dispersion_prior: Any = None,
+    priors: Mapping[str, Any] | None = None,
     df: Any = None,
-    df_prior: Any = None,
     missing: str = "refuse",
     dtype: str = "float64",
+    **old: Any,
 ) -> FormulaProblem:
     """Make a generalized linear model and its data from a formula and a table.
 
@@ -85,19 +83,21 @@ def from_formula(
         :func:`coremcmc.read_table`, of which only the formula's columns are read.
     family, link, df
         As in :class:`coremcmc.GLM`.
-    prior, intercept_prior, scale_prior, dispersion_prior, df_prior
-        As in :class:`coremcmc.GLM`, but of *standardized* columns, like rstanarm's priors with
-        ``autoscale``. Columns are centred (where there is an intercept) and divided by their
-        standard deviation; a column of two values by the step between them, so that a prior of a
-        category's coefficient speaks of the difference that it makes. The response of
-        ``gaussian`` and ``student_t`` is standardized too, so that a prior scale of 2.5 means 2.5
-        standard deviations of the response for each of the feature. The intercept's prior is that
-        of the response at the columns' means. One scale for each column, in the design's order,
-        is possible as well.
+    priors
+        As in :class:`coremcmc.GLM`, ``{"beta": "normal(1)", "Intercept": "normal(2.5)"}``, but of
+        *standardized* columns, like rstanarm's priors with ``autoscale``. Columns are centred
+        (where there is an intercept) and divided by their standard deviation; a column of two
+        values by the step between them, so that a prior of a category's coefficient speaks of the
+        difference that it makes. The response of ``gaussian`` and ``student_t`` is standardized
+        too, so that a prior scale of 2.5 means 2.5 standard deviations of the response for each of
+        the feature. The intercept's prior is that of the response at the columns' means. One scale
+        for each column, in the design's order, is possible as well.
     missing
         What to do with rows in which a value is missing: ``"refuse"`` or ``"drop"``.
     dtype
         ``"float32"`` halves the memory of the design.
+    **old
+        Priors by the keywords of before, as in :class:`coremcmc.GLM`.
 
     Returns
     -------
@@ -116,10 +116,7 @@ def from_formula(
         Where columns are constant (they are left out) or linear combinations of others (they stay,
         and the prior decides between them), or rows were left out.
     """
-    choices = {"link": link, "prior": prior, "intercept_prior": intercept_prior}
-    choices |= {"scale_prior": scale_prior, "dispersion_prior": dispersion_prior}
-    choices |= {"df": df, "df_prior": df_prior}
-    glm = GLM(family, **{name: value for name, value in choices.items() if value is not None})
+    glm = GLM(family, link=link, priors=with_old_keywords(priors, old), df=df)
     if missing not in ("refuse", "drop"):
         raise ValueError(f"missing must be 'refuse' or 'drop', not {missing!r}.")
     if dtype not in ("float64", "float32"):
@@ -138,9 +135,10 @@ def from_formula(
     x = _fill(design, len(frame), np.dtype(dtype))
     found = standardize(x, names, centre=glm.intercept)
     x, names, found = _without_constants(x, names, found, glm.intercept)
-    if glm.prior.length not in (None, len(names)):
+    length = glm.priors["beta"].length
+    if length not in (None, len(names)):
         raise ValueError(
-            f"prior was given for {glm.prior.length} coefficients, but the formula has "
+            f"priors['beta'] was given for {length} coefficients, but the formula has "
             f"{len(names)}: {', '.join(names)}."
         )
     _warn_of_dependence(x, names, found, glm.intercept)

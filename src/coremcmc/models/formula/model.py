@@ -35,7 +35,7 @@ class FormulaModel(LinearPredictorModel):
     location, scale
         Of each column. Locations are zero where there is no intercept.
     response_location, response_scale
-        Of ``y``; 0 and 1 but for the families ``gaussian`` and ``student_t``.
+        Of ``y``; 0 and 1 but for families of real responses.
     """
 
     glm: GLM
@@ -99,7 +99,7 @@ class FormulaModel(LinearPredictorModel):
         self.glm.check_response(rows)
 
     def constrain_fn(self, position: Position) -> Mapping[str, Array]:
-        """Coefficients by name on the user's scale, then σ, ν or φ."""
+        """Coefficients by name on the user's scale, then the family's parameters."""
         found = dict(self.glm.constrain_fn(position))
         beta = found.pop("beta")
         slopes = self.response_scale * (beta[-len(self.names) :] if self.names else beta[:0])
@@ -110,7 +110,7 @@ class FormulaModel(LinearPredictorModel):
             named["Intercept"] = self.response_location + self.response_scale * beta[0] - shift
         named.update((name, slopes[i]) for i, name in enumerate(self.names))
         for name, value in found.items():
-            value = value * self.response_scale if name == "sigma" else value
+            value = value * self.response_scale if name in self.glm.scales else value
             named[name if name not in named else f"family.{name}"] = value
         return named
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from coremcmc.models.families import BINARY
 from coremcmc.models.formula.columns import rounded_location, rounded_scale
 from coremcmc.models.glm import GLM
 
@@ -39,32 +40,26 @@ def response_of(values: Any, name: str, glm: GLM, centre: bool) -> tuple[np.ndar
             f"the response {name!r} is {y[0]} in every row: there is nothing to explain. Check the "
             "column, and which rows are in the table."
         )
-    if glm.response == "binary":
-        return y.astype(np.int8), 0.0, 1.0
-    if glm.response == "count":
-        return y.astype(np.int64) if y.dtype == bool else y, 0.0, 1.0
-    y = y.astype(np.float64)
+    response = glm.response
+    if not response.is_standardized:
+        if response.dtype is None and y.dtype != bool:
+            return y, 0.0, 1.0
+        return y.astype(response.dtype or np.int64), 0.0, 1.0
+    y = y.astype(response.dtype)
     scale = rounded_scale(float(y.std()))
     return y, rounded_location(float(y.mean()), scale) if centre else 0.0, scale
 
 
 def _require_kind(y: np.ndarray, name: str, glm: GLM) -> None:
-    """Labels 0 and 1, or counts."""
-    if y.dtype == bool or glm.response == "real":
-        return
-    if glm.response == "binary":
-        bad = (y != 0) & (y != 1)
-        remedy = f"Write which value is 1, as in I({name} == {{0}}), on the left of the formula."
-        what = "0 or 1"
-    else:
-        bad = (y < 0) | (y != np.floor(y))
-        remedy = "Negative or fractional responses need family='gaussian' or 'student_t'."
-        what = "a count 0, 1, 2, …"
+    """What the family's response must be."""
+    response = glm.response
+    bad = ~np.asarray(response.is_one(y))
     if bad.any():
         where = int(np.argmax(bad))
         raise ValueError(
-            f"the response {name!r} must be {what} for family={glm.family!r}, but is {y[where]} in "
-            f"row {where:,} ({int(bad.sum()):,} such rows). {remedy.format(y[where])}"
+            f"the response {name!r} must be {response.what} for family={glm.family!r}, but is "
+            f"{y[where]} in row {where:,} ({int(bad.sum()):,} such rows). "
+            f"{response.remedy.format(name=name, value=y[where])}"
         )
 
 
@@ -72,7 +67,7 @@ def _text_message(column: Any, name: str, glm: GLM) -> str:
     """A text means nothing until someone says which of its values is 1."""
     levels = sorted(str(level) for level in column.dropna().unique()[:1000])[:3]
     shown = ", ".join(map(repr, levels[:2])) + (", …" if len(levels) > 2 else "")
-    if glm.response == "binary":
+    if glm.response is BINARY:
         one = levels[-1] if len(levels) == 2 else levels[0]
         return (
             f"the response {name!r} is text ({shown}), and nothing says which value is 1. Write "

@@ -16,13 +16,13 @@ from jaxtyping import Array, Bool, Float
 
 from coremcmc.base import LinearPredictorModel, Model, Position, PRNGKey, Rows, wide
 from coremcmc.data.memory import MemoryData
-from coremcmc.models.fast_logarithms import with_fast_logarithms
-from coremcmc.models.jaxpr import digest
-from coremcmc.models.linear_split import LinearSplit, split_linear
+from coremcmc.models.jaxpr import LinearSplit, digest, split_linear
 from coremcmc.models.numpyro.program import Program, bind, is_valid, log_terms
 from coremcmc.models.numpyro.sites import ROW_COUNTS, Sites, find_sites
 from coremcmc.models.numpyro.survey import shapes_of
 from coremcmc.models.numpyro.verify import telling_rows, verify
+from coremcmc.models.special import with_fast_logarithms
+from coremcmc.pytrees import prepared
 
 __all__ = ["NumPyroModel", "NumPyroProblem", "from_numpyro"]
 
@@ -276,7 +276,7 @@ def _frozen(rows: Rows) -> Rows:
 def _outside(model: NumPyroModel, stored_rows: Rows) -> dict[str, Bool[Array, " rows"]]:
     """Tell of each row whether its entries are outside of their support."""
     position = {name: jnp.zeros(shape) for name, shape in model.sites.latents}
-    found = model.program.trace(position, model.prepare_rows(_asarrays(stored_rows)))
+    found = model.program.trace(position, prepared(model, stored_rows))
     axes = dict(model.sites.row_axes)
     outside = {}
     for name in model.sites.checkable:

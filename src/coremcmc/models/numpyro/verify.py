@@ -4,12 +4,12 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from coremcmc.base import Position, Rows
 from coremcmc.models.numpyro.sites import ROW_COUNTS
+from coremcmc.pytrees import prepared
 
 __all__ = ["telling_rows", "verify"]
 
@@ -106,7 +106,7 @@ def _densities(
     model: Any, positions: Position, stored_rows: Rows
 ) -> tuple[Float[Array, " P"], Float[Array, "P rows"], Float[Array, " P"]]:
     """Return the prior, the rows' terms, and NumPyro's log density, at several positions."""
-    rows = model.prepare_rows(jax.tree.map(jnp.asarray, stored_rows))
+    rows = prepared(model, stored_rows)
 
     def at(position):
         return (

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from coremcmc.base import LinearPredictorModel, Model, Position, PRNGKey, Rows
-from coremcmc.models.fast_logarithms import with_fast_logarithms
+from coremcmc.models.special import with_fast_logarithms
+from coremcmc.pytrees import prepared
 
 __all__ = ["Column", "PyMCLinearModel", "PyMCModel", "TranslatedModel"]
 
@@ -202,4 +203,4 @@ def _require_fit(name: str, values: np.ndarray, dtype: np.dtype) -> None:
 @functools.partial(jax.jit, static_argnums=0)
 def _terms_at_start(model: Model, stored_rows: Rows) -> Array:
     position = {name: jnp.asarray(value) for name, value in model.point}  # type: ignore[attr-defined]
-    return model.loglikelihood_fn(position, model.prepare_rows(stored_rows))
+    return model.loglikelihood_fn(position, prepared(model, stored_rows))

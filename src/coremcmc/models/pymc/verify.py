@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from coremcmc.models.pymc.graph import NEEDLESS_REWRITES, ancestors, replaced
 from coremcmc.models.pymc.rows import RowAxis
+from coremcmc.pytrees import prepared
 
 __all__ = ["Evidence", "ask_pymc"]
 
@@ -137,7 +138,7 @@ def _evaluate(translated: Any, position: Any, rows: Any) -> tuple[float, np.ndar
 
     def evaluate(flat, stored):
         here = unravel(flat)
-        terms = translated.loglikelihood_fn(here, translated.prepare_rows(stored))
+        terms = translated.loglikelihood_fn(here, prepared(translated, stored))
         return translated.logprior_fn(here) + terms.sum(), (translated.logprior_fn(here), terms)
 
     with jax.enable_x64(True):
