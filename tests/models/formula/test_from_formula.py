@@ -19,7 +19,6 @@ import coremcmc
 from coremcmc import LinearPredictorModel, from_formula
 from coremcmc.data.memory import MemoryData
 from coremcmc.models.formula import columns as standardize
-from coremcmc.models.formula import from_formula as build
 from coremcmc.models.formula.collinearity import Dependence, dependent_columns
 from coremcmc.posterior.mode import laplace_approximation
 
@@ -115,7 +114,7 @@ def same_name(name):
 )
 def test_designs_are_those_of_patsy(right, monkeypatch):
     """In many small blocks: what depends on all rows is the same all the same."""
-    monkeypatch.setattr(build, "_BLOCK_ROWS", 700)
+    monkeypatch.setattr(sys.modules[from_formula.__module__], "_BLOCK_ROWS", 700)
     model, data = from_formula(f"delay ~ {right}", TABLE, family="gaussian")
     theirs = patsy.dmatrix(right.replace("log(", "np.log(").replace("np.np.", "np."), TABLE)
     names = [same_name(n.replace("np.log", "log")) for n in theirs.design_info.column_names]
@@ -138,7 +137,7 @@ def test_designs_are_those_of_patsy(right, monkeypatch):
 def test_blocks_make_no_difference(monkeypatch):
     right = "poly(temp, 2) + bs(dist, df=4) + scale(hour) + C(month)"
     whole = from_formula(f"delay ~ {right}", TABLE, family="gaussian")
-    monkeypatch.setattr(build, "_BLOCK_ROWS", 333)
+    monkeypatch.setattr(sys.modules[from_formula.__module__], "_BLOCK_ROWS", 333)
     monkeypatch.setattr(standardize, "_BLOCK_ENTRIES", 4_000)
     sorted_table = TABLE.sort_values("month", kind="stable")  # a level a block
     parts = from_formula(f"delay ~ {right}", sorted_table, family="gaussian")
@@ -593,8 +592,8 @@ def test_arguments_are_checked_before_the_table_is_read():
 
 def test_priors_by_the_keywords_of_before_are_told_and_used():
     with pytest.warns(DeprecationWarning, match="write priors=.'beta': 'normal"):
-        old = build("delay ~ hour", TABLE, family="gaussian", prior="normal(0.3)")
-    new = build("delay ~ hour", TABLE, family="gaussian", priors={"beta": "normal(0.3)"})
+        old = from_formula("delay ~ hour", TABLE, family="gaussian", prior="normal(0.3)")
+    new = from_formula("delay ~ hour", TABLE, family="gaussian", priors={"beta": "normal(0.3)"})
     assert old.model == new.model
 
 
