@@ -68,7 +68,7 @@ def fits(problem):
                     progress=False,
                     **options,
                 )
-            row = judge(problem, fit.certificate(), fit.sampled_positions)
+            row = judge(problem, fit.certificate, fit.sampled_positions)
             yield {"M": size, "setting": setting, "seed": seed, **row}, fit
 
 

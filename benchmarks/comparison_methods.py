@@ -79,9 +79,9 @@ def ours(problem):
                 "M": size,
                 "seed": seed,
                 "cpu_with" if seed == 0 else "cpu": seconds,
-                "residual": fit.certificate().residual_variance,
-                "pareto_k": fit.certificate().pareto_k,
-                "verdict": fit.certificate().verdict,
+                "residual": fit.certificate.residual_variance,
+                "pareto_k": fit.certificate.pareto_k,
+                "verdict": fit.certificate.verdict,
                 "peak_gb": peak_gb(),
                 "note": f"{fit.iteration} iterations, {fit.stopped}"
                 + "".join(f"; warns: {w.message}"[:120] for w in caught),

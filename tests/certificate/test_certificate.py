@@ -374,8 +374,8 @@ def test_a_certificate_survives_a_file(tmp_path, k):
     fit = small_fit()
     for verdict in (judge(np.ones(N)), judge(np.full(10, 30.0), ALL[:10])):
         verdict = dataclasses.replace(verdict, pareto_k=k)
-        kept = dataclasses.replace(fit, verdict=verdict)
-        back = Fit.load(kept.save(tmp_path / f"{verdict.verdict}.fit")).certificate()
+        kept = dataclasses.replace(fit, certificate=verdict)
+        back = Fit.load(kept.save(tmp_path / f"{verdict.verdict}.fit")).certificate
         for name, value in vars(verdict).items():
             np.testing.assert_array_equal(getattr(back, name), value, err_msg=name)
         again = Certificate.from_dict(verdict.to_dict())
@@ -399,27 +399,27 @@ def small_fit(data=None):
 def test_a_fit_without_a_certificate_makes_one_when_asked(tmp_path):
     fit = small_fit()
     with pytest.raises(ValueError, match=r"Give the model and the data: fit\.certificate"):
-        fit.certificate()
+        fit.certificate
     assert "certificate" not in fit.summary()
     with jax.enable_x64(False):
-        found = fit.certificate(GaussianLocation(), {"x": X})
+        found = fit.certify(GaussianLocation(), {"x": X})
         assert jnp.zeros(1).dtype == jnp.float32
     assert found.verdict in ("good", "usable", "poor")
     assert found.names == fit.position_names
     loaded = Fit.load(fit.save(tmp_path / "fit"))
-    again = loaded.certificate(GaussianLocation(), {"x": X})
+    again = loaded.certify(GaussianLocation(), {"x": X})
     np.testing.assert_array_equal(again.corrected_mean, found.corrected_mean)
-    assert loaded.verdict is None
+    assert loaded.certificate is None
 
 
 def test_data_of_another_size_are_refused():
     with pytest.raises(ValueError, match="data has 299 rows, but the fit was made from 300"):
-        small_fit().certificate(GaussianLocation(), {"x": X[:-1]})
+        small_fit().certify(GaussianLocation(), {"x": X[:-1]})
 
 
 def test_other_data_of_the_same_size_are_refused():
     with pytest.raises(ValueError, match="data"):
-        small_fit().certificate(GaussianLocation(), {"x": X + 1.0})
+        small_fit().certify(GaussianLocation(), {"x": X + 1.0})
 
 
 def test_another_model_is_refused():
@@ -429,4 +429,4 @@ def test_another_model_is_refused():
         lambda key: {"theta": jnp.zeros(3)},
     )
     with pytest.raises(ValueError, match="model"):
-        small_fit().certificate(other, {"x": X})
+        small_fit().certify(other, {"x": X})

@@ -281,7 +281,7 @@ def test_the_summary_shows_and_tells(run, command):
         assert name in shown
     told = json.loads(command("summary", run, "--json").stdout)
     fit = coremcmc.Fit.load(run / "checkpoint.npz")
-    assert told["verdict"] == fit.verdict.verdict
+    assert told["verdict"] == fit.certificate.verdict
     assert list(told["posterior"]) == NAMES
     assert told["posterior"]["dist"]["sd"] == pytest.approx(fit.posterior["dist"].std(ddof=1))
     assert command("summary", run, "--quiet").output == ""

@@ -85,7 +85,7 @@ def test_the_demo_fits_cancelled_flights(program, tmp_path):
     assert done.stdout.splitlines()[-1].endswith(str(out / "report.html"))
     fit = Fit.load(out / "checkpoint.npz")
     assert fit.coreset.num_rows == 297_924
-    assert fit.verdict.verdict in ("good", "usable")
+    assert fit.certificate.verdict in ("good", "usable")
     assert fit.posterior["pressure"].mean() < 0  # storms
     assert FORMULA in (out / "report.html").read_text()
 

@@ -37,7 +37,7 @@ def _is_above(draws, value):
 
 def test_cancelled_flights(run):
     fit = run("cancelled_flights")
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     assert fit.coreset.rows["y"].mean() > 0.1  # of the data it is 0.02
     total = (fit.coreset.rows["y"] * fit.coreset.weights).sum() / fit.coreset.weights.sum()
     assert 0.015 < total < 0.03
@@ -46,7 +46,7 @@ def test_cancelled_flights(run):
 
 def test_count_regression_agrees_with_statsmodels(run):
     fit, compared = run("count_regression")
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     difference = compared["posterior mean"] - compared["statsmodels"]
     assert (difference.abs() < 0.3 * compared["standard error"]).all()
     ratio = compared["posterior sd"] / compared["standard error"]
@@ -55,14 +55,14 @@ def test_count_regression_agrees_with_statsmodels(run):
 
 def test_own_model(run):
     fit = run("own_model")
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     assert 430 < fit.posterior["miles_per_hour"].mean() < 520  # an airliner's speed
     assert _is_above(fit.posterior["fixed_minutes"], 5.0)
 
 
 def test_numpyro_model(run):
     fit = run("numpyro_model")
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     diseases = 5
     assert _is_above(-fit.posterior["on_never"][..., diseases], 0.0)  # the ill do see a doctor,
     assert _is_above(fit.posterior["on_rate"][..., diseases], 0.0)  # and more often
@@ -70,7 +70,7 @@ def test_numpyro_model(run):
 
 def test_pymc_model(run):
     fit = run("pymc_model", "--rows", "15000")  # with fewer the levels' spread may be zero
-    assert fit.verdict.verdict in ("good", "usable")
+    assert fit.certificate.verdict in ("good", "usable")
     assert _is_above(fit.posterior["slope"][..., 0], 0.2)  # delays pile up over the day
     assert fit.posterior["level"].shape[-1] >= 14
 

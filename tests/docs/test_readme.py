@@ -21,7 +21,7 @@ def test_code_runs(block, tmp_path, monkeypatch, capsys):
     exec(block, namespace)
     fit = namespace["fit"]
     assert fit.iteration >= 2_000
-    assert fit.certificate().verdict == "good"
+    assert fit.certificate.verdict == "good"
 
 
 @pytest.mark.parametrize("command", ["make demo", "make test"])

@@ -31,8 +31,8 @@ def test_python_runs(page, reader):
         namespace = run_blocks(page, {"__name__": "__main__"})
     if "fit" in namespace:
         assert namespace["fit"].iteration > 0
-        if namespace["fit"].verdict is not None:
-            assert namespace["fit"].verdict.verdict == "good"
+        if namespace["fit"].certificate is not None:
+            assert namespace["fit"].certificate.verdict == "good"
 
 
 def test_every_skipped_block_says_why():

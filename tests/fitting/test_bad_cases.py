@@ -99,7 +99,7 @@ def test_more_parameters_than_a_matrix_can_hold_need_none(monkeypatch):
     assert fit.stopped == "finished"
     assert fit.config["settings"]["kernel"] is None
     assert np.isfinite(fit.coreset.weights).all()
-    assert fit.verdict.verdict in ("good", "usable", "poor")
+    assert fit.certificate.verdict in ("good", "usable", "poor")
 
 
 def test_nan_in_a_block_of_a_pass_is_named_by_its_rows():
@@ -134,7 +134,7 @@ def test_a_posterior_at_the_edge_of_its_support():
     )
     fit = coremcmc.fit(model, y, 50, **{**SHORT, "num_draws": 1_000})
     exact = stats.gamma(4, scale=1 / 1_001)
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     assert abs(fit.sampled_positions.mean() - exact.mean()) < np.sqrt(0.02) * exact.std()
     assert fit.sampled_positions.std() == pytest.approx(exact.std(), rel=0.15)
     assert (fit.sampled_positions > 0).all()
@@ -148,14 +148,14 @@ def test_a_singular_hessian_under_a_flat_prior_is_not_called_good():
     x = np.random.default_rng(4).standard_normal((400, 2))[:, [0, 1, 1]]
     with pytest.warns(UserWarning, match="calls this coreset poor"):
         fit = coremcmc.fit(plain_logistic(3, flat), logistic_rows(x), 100, **SHORT)
-    assert fit.verdict.verdict == "poor"
+    assert fit.certificate.verdict == "poor"
 
 
 def test_a_singular_likelihood_under_a_proper_prior_is_well():
     """The prior alone says what the difference of the twins is: its standard normal."""
     x = np.random.default_rng(4).standard_normal((400, 2))[:, [0, 1, 1]]
     fit = coremcmc.fit(plain_logistic(3, normal), logistic_rows(x), 100, **SHORT)
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     difference = (fit.sampled_positions[..., 1] - fit.sampled_positions[..., 2]) / np.sqrt(2)
     assert abs(difference.mean()) < 0.2
     assert difference.std() == pytest.approx(1.0, rel=0.15)
@@ -169,7 +169,7 @@ def test_fewer_rows_than_parameters_are_poor():
     with pytest.warns(UserWarning, match="calls this coreset poor"):
         fit = coremcmc.fit(plain_logistic(12, normal), logistic_rows(x), 5, **SHORT)
     assert (fit.coreset.weights >= 0).all()
-    assert fit.verdict.verdict == "poor"
+    assert fit.certificate.verdict == "poor"
 
 
 def test_one_row_that_dominates_is_in_the_coreset_and_the_answer_right():
@@ -194,7 +194,7 @@ def test_one_row_that_dominates_is_in_the_coreset_and_the_answer_right():
     weights = np.exp(log_density - log_density.max())
     mean = np.average(grid, weights=weights)
     sd = np.sqrt(np.average((grid - mean) ** 2, weights=weights))
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     assert abs(fit.sampled_positions.mean() - mean) < np.sqrt(0.02) * sd
     # Its tails are heavy, so that sds of draws say little. Quantiles: at least 400 effective draws,
     # and 4.5 standard errors of a share.

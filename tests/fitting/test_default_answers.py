@@ -64,13 +64,13 @@ def banana():
 def test_a_banana(banana, seed):
     rows, mean, sd = banana
     fit = coremcmc.fit(BANANA, rows, 500, seed=seed, progress=False)
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     assert fit.squared_z(mean, sd) < 0.01
     ratio = fit.sampled_positions.std(axis=(0, 1)) / sd
     assert ratio.min() > 0.85
     assert ratio.max() < 1.15
     # The Gaussian at the mode would not do.
-    laplace = fit.verdict
+    laplace = fit.certificate
     assert np.mean(((laplace.laplace_mean - mean) / sd) ** 2) > 0.1
 
 
@@ -109,10 +109,10 @@ def test_rare_events(rare, seed):
     rows, mean, sd = rare
     fit = coremcmc.fit(LogisticRegression(), rows, 500, seed=seed, progress=False)
     assert rows["y"][fit.coreset.indices].sum() >= 20
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     squared_z = fit.squared_z(mean, sd)
     assert squared_z < 0.005
     ratio = fit.sampled_positions.std(axis=(0, 1)) / sd
     assert ratio.min() > 0.9
     assert ratio.max() < 1.1
-    assert np.mean(((fit.verdict.laplace_mean - mean) / sd) ** 2) > 4 * squared_z
+    assert np.mean(((fit.certificate.laplace_mean - mean) / sd) ** 2) > 4 * squared_z

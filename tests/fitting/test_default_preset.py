@@ -42,8 +42,8 @@ def assert_same(a: Fit, b: Fit):
     np.testing.assert_array_equal(a.coreset.weights, b.coreset.weights)
     np.testing.assert_array_equal(a.positions, b.positions)
     np.testing.assert_array_equal(a.sampled_positions, b.sampled_positions)
-    assert str(a.verdict) == str(b.verdict)
-    np.testing.assert_array_equal(a.verdict.corrected_mean, b.verdict.corrected_mean)
+    assert str(a.certificate) == str(b.certificate)
+    np.testing.assert_array_equal(a.certificate.corrected_mean, b.certificate.corrected_mean)
 
 
 # -- what it returns ------------------------------------------------------------------------------
@@ -67,10 +67,10 @@ def test_a_fit_has_its_parts(fitted):
 
 def test_the_summary_tells_of_the_certificate(fitted):
     text = fitted.summary()
-    assert str(fitted.verdict) in text
-    assert f"certificate  {fitted.verdict.verdict}" in text
-    assert fitted.certificate() is fitted.verdict
-    assert fitted.verdict.names == ["beta[0]", "beta[1]", "beta[2]"]
+    assert str(fitted.certificate) in text
+    assert f"certificate  {fitted.certificate.verdict}" in text
+    assert fitted.certificate is fitted.certificate
+    assert fitted.certificate.names == ["beta[0]", "beta[1]", "beta[2]"]
 
 
 def test_arviz_and_the_report_take_the_draws_at_fixed_weights(fitted, tmp_path):
@@ -97,7 +97,7 @@ def test_close_to_nuts_on_all_rows():
     from numpyro.infer import MCMC, NUTS
 
     fit = short_fit(num_iterations=2_000, num_draws=500)
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     model = LogisticRegression()
     with jax.enable_x64(True):
         rows = model.prepare_rows(jax.tree.map(jnp.asarray, DATA))
@@ -175,7 +175,7 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
     whole = short_fit(**options)
     assert len(calls) == 2  # at 50 and 100; at the end it would be of no use
     assert whole.state["controlrevised_at"] == 100
-    assert not np.allclose(whole.state["control.centre['beta']"], whole.verdict.laplace_mean)
+    assert not np.allclose(whole.state["control.centre['beta']"], whole.certificate.laplace_mean)
     original = Fit.save
 
     def save_and_interrupt(self, to):
@@ -246,7 +246,7 @@ def test_it_stops_by_itself_and_says_so():
 def test_a_poor_coreset_is_a_warning_with_its_verdict_in_the_summary():
     with pytest.warns(UserWarning, match=r"calls this coreset poor.*fit\.certificate\(\) says why"):
         fit = coremcmc.fit(LogisticRegression(), DATA, 4, **{**SHORT, "num_iterations": 20})
-    assert fit.verdict.verdict == "poor"
+    assert fit.certificate.verdict == "poor"
     assert "certificate  poor: " in fit.summary()
     assert "warning: the certificate calls this coreset poor" in fit.summary()
 
@@ -262,12 +262,14 @@ def test_a_verdict_without_a_pass(fitted, monkeypatch):
     estimate = short_fit(certificate="estimate")
     assert not passes
     np.testing.assert_array_equal(estimate.sampled_positions, fitted.sampled_positions)
-    assert estimate.verdict.noise_variance > 0
-    assert f"(noise {estimate.verdict.noise_variance:.2g})" in estimate.summary()
-    noise = np.sqrt(estimate.verdict.noise_variance)
-    shift = (estimate.verdict.corrected_mean - fitted.verdict.corrected_mean) / fitted.verdict.sd
+    assert estimate.certificate.noise_variance > 0
+    assert f"(noise {estimate.certificate.noise_variance:.2g})" in estimate.summary()
+    noise = np.sqrt(estimate.certificate.noise_variance)
+    shift = (
+        estimate.certificate.corrected_mean - fitted.certificate.corrected_mean
+    ) / fitted.certificate.sd
     assert np.abs(shift).max() < 4 * noise
-    assert fitted.verdict.noise_variance == 0.0
+    assert fitted.certificate.noise_variance == 0.0
 
 
 # -- what the user may change ---------------------------------------------------------------------
@@ -302,7 +304,7 @@ def test_given_weights_and_positions_are_where_it_starts():
 def test_parts_of_it_can_be_left_out():
     fit = short_fit(num_draws=0, certificate=False, num_iterations=100)
     assert not fit.sampled
-    assert fit.verdict is None
+    assert fit.certificate is None
     assert fit.to_arviz()["posterior"]["beta"].shape == (8, 50, 3)
 
 

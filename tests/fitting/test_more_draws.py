@@ -55,7 +55,7 @@ def test_same_seed_same_draws_and_the_rest_stays(fit):
     first, again, other = (fit.sample(50, seed=s) for s in (1, 1, 2))
     assert np.array_equal(first.sampled_positions, again.sampled_positions)
     assert not np.array_equal(first.sampled_positions, other.sampled_positions)
-    assert first.verdict is fit.verdict
+    assert first.certificate is fit.certificate
     assert first.coreset is fit.coreset
     assert first.posterior["beta"].shape == (4, 50, 5)
 
@@ -135,7 +135,7 @@ def test_arviz_has_every_group_and_its_functions_work(fit, data):
     }
     assert np.array_equal(tree["coreset"]["weight"].values, fit.coreset.weights)
     assert tree["observed_data"]["x"].shape == (100, 4)
-    assert tree["posterior"].attrs["verdict"] == fit.verdict.verdict
+    assert tree["posterior"].attrs["verdict"] == fit.certificate.verdict
     table = arviz.summary(tree)
     assert np.allclose(
         table["mean"].to_numpy(float), drawn.posterior["beta"].mean((0, 1)), atol=0.006

@@ -85,7 +85,7 @@ def test_a_made_up_family_is_known_to_glm(made_up, table, link):
 def test_a_made_up_family_is_fitted_from_a_formula(made_up, table):
     model, data = coremcmc.from_formula("time ~ a", table, family="weibull")
     fit = coremcmc.fit(model, data, 200, num_iterations=500, num_draws=500, progress=False)
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     for name, true in TRUTH.items():
         draws = fit.sampled[name]
         assert abs(draws.mean() - true) < 4.0 * draws.std(), name  # 1 in 15,000 for each

@@ -486,7 +486,7 @@ def numpyro_model(model, x, y):
 def test_a_fit_agrees_with_nuts_on_all_rows(model):
     data = generated(model)
     fit = coremcmc.fit(model, data, 200, num_iterations=1_000, num_draws=500, progress=False)
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     sampler = numpyro.infer.NUTS(partial(numpyro_model, model))
     mcmc = numpyro.infer.MCMC(
         sampler,

@@ -116,7 +116,7 @@ def make_fit(
         "sampled": name_draws(positions, shapes) if sampled else {},
     }
     if judged:
-        values["verdict"] = make_certificate(positions, coordinate_names(shapes))
+        values["certificate"] = make_certificate(positions, coordinate_names(shapes))
     return Fit(**(values | changes))
 
 

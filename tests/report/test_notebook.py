@@ -39,8 +39,8 @@ def test_a_fit_shows_its_verdict_and_posterior():
 
 def test_a_poor_fit_says_what_to_do():
     fit = make_fit()
-    judged = dataclasses.replace(fit.verdict, verdict="poor", reasons=[f"{NASTY} is bad."])
-    page = shown(dataclasses.replace(fit, verdict=judged))
+    judged = dataclasses.replace(fit.certificate, verdict="poor", reasons=[f"{NASTY} is bad."])
+    page = shown(dataclasses.replace(fit, certificate=judged))
     assert "Poor" in page.text
     assert f"{NASTY} is bad. Do not draw conclusions" in page.text
     assert "Warnings (1)" in page.text

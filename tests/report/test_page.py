@@ -115,9 +115,9 @@ def test_names_cannot_break_out():
     config = make_config()
     config["model"] = f"Model({NASTY!r})"
     fit = make_fit(names, coreset=coreset, config=config)
-    judged = dataclasses.replace(fit.verdict, verdict="poor", reasons=[f"{NASTY} is bad."])
+    judged = dataclasses.replace(fit.certificate, verdict="poor", reasons=[f"{NASTY} is bad."])
     page = page_of(
-        dataclasses.replace(fit, verdict=judged),
+        dataclasses.replace(fit, certificate=judged),
         title=f"Report </title>{NASTY}",
         extra={NASTY: f"</dd>{QUOTED}"},
     )

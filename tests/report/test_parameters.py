@@ -66,8 +66,8 @@ def test_corrected_values_are_moved_to_the_named_scale():
 
 def test_a_fit_without_laplace_is_corrected_all_the_same(fit):
     parameters, _ = parameters_of(fit, 10)
-    judged = dataclasses.replace(fit.verdict, laplace_mean=None, laplace_sd=None)
-    found = beside_the_full_posterior(dataclasses.replace(fit, verdict=judged), parameters)
+    judged = dataclasses.replace(fit.certificate, laplace_mean=None, laplace_sd=None)
+    found = beside_the_full_posterior(dataclasses.replace(fit, certificate=judged), parameters)
     assert np.isnan([(p.laplace_mean, p.laplace_sd) for p in found]).all()
     np.testing.assert_allclose([p.corrected_mean for p in found], judged.corrected_mean)
     np.testing.assert_allclose([p.corrected_sd for p in found], judged.corrected_sd)
@@ -86,7 +86,7 @@ def test_the_certificates_weights_correct_any_parameter():
         make_fit({"log_sigma": ()}),
         sampled={"sigma": np.exp(log_sigma[..., 0]).T},
         sampled_positions=log_sigma,
-        verdict=judged,
+        certificate=judged,
     )
     (found,) = beside_the_full_posterior(fit, parameters_of(fit, 1)[0])
     mean = math.exp(m + c * s**2 + s**2 / 2)
@@ -101,12 +101,12 @@ def test_the_certificates_weights_correct_any_parameter():
 def test_weights_are_of_the_draws_that_were_judged(fit):
     """Draws that were made later are corrected by the certificate's numbers, not by its weights."""
     importance = np.geomspace(1.0, 100.0, 100) / np.geomspace(1.0, 100.0, 100).sum()
-    judged = dataclasses.replace(fit.verdict, importance=importance)
+    judged = dataclasses.replace(fit.certificate, importance=importance)
 
     def corrected(some):
         parameters, _ = parameters_of(some, 10)
         return [p.corrected_mean for p in beside_the_full_posterior(some, parameters)]
 
-    assert not np.isclose(corrected(dataclasses.replace(fit, verdict=judged)), judged.corrected_mean).any()  # fmt: skip  # noqa: E501
-    later = corrected(make_fit(num_draws=240, verdict=judged))
+    assert not np.isclose(corrected(dataclasses.replace(fit, certificate=judged)), judged.corrected_mean).any()  # fmt: skip  # noqa: E501
+    later = corrected(make_fit(num_draws=240, certificate=judged))
     np.testing.assert_allclose(later, judged.corrected_mean)

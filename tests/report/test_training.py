@@ -47,6 +47,6 @@ def test_traces_and_draws_that_are_partly_not_numbers():
     everything = np.full((250, 4, 4), np.nan)
     nothing = dataclasses.replace(
         fit, sampled={k: np.full(x.shape, np.nan) for k, x in fit.sampled.items()},
-        sampled_positions=everything, verdict=None,
+        sampled_positions=everything, certificate=None,
     )  # fmt: skip
     assert page_of(nothing).text.count("no finite draws") == 4

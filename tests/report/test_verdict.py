@@ -41,8 +41,8 @@ def test_key_numbers_and_facts_are_there(fit, page):
 )
 def test_a_verdict_that_is_not_good_says_what_to_do(fit, verdict, word, to_do):
     reasons = ["sds are off by up to a factor of 1.4.", "Raise coreset_size, or use others."]
-    judged = dataclasses.replace(fit.verdict, verdict=verdict, reasons=reasons)
-    page = page_of(dataclasses.replace(fit, verdict=judged))
+    judged = dataclasses.replace(fit.certificate, verdict=verdict, reasons=reasons)
+    page = page_of(dataclasses.replace(fit, certificate=judged))
     assert f"{word}\n" in page.text
     assert to_do in page.text
     assert page.text.count("Sds are off by up to a factor of 1.4. Raise coreset_size") == 2
@@ -51,9 +51,9 @@ def test_a_verdict_that_is_not_good_says_what_to_do(fit, verdict, word, to_do):
 
 def test_uneven_importance_weights_give_bounds_only(fit):
     judged = dataclasses.replace(
-        fit.verdict, verdict="poor", residual_variance=9.0, pareto_k=1.3, reasons=["bad."]
+        fit.certificate, verdict="poor", residual_variance=9.0, pareto_k=1.3, reasons=["bad."]
     )
-    page = page_of(dataclasses.replace(fit, verdict=judged))
+    page = page_of(dataclasses.replace(fit, certificate=judged))
     assert "≤ 1.5 sd" in page.text  # √(9 / 4)
     assert "Pareto k is 1.30, above 0.7" in page.text
     assert "too uneven to be relied on" in page.text
@@ -62,7 +62,7 @@ def test_uneven_importance_weights_give_bounds_only(fit):
 def test_a_fit_without_certificate_is_not_judged():
     page = page_of(make_fit(judged=False, sampled=False))
     assert "Not judged" in page.text
-    assert "fit.certificate(model, data) makes one" in page.text
+    assert "fit.certify(model, data) makes one" in page.text
     assert "while the weights moved" in page.text
     header, _ = page.table("R-hat")
     assert len(header) == 7

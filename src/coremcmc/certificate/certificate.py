@@ -8,6 +8,7 @@ KL(π_w ‖ π) while that is small, no direction of θ has its mean off by more
 What lies where π_w never goes is not seen by any of this, so other modes are searched for.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +112,16 @@ class Certificate:
     def sd_ratio(self) -> np.ndarray:
         """Coreset over corrected standard deviation."""
         return np.where(self.sd == self.corrected_sd, 1.0, self.sd / _positive(self.corrected_sd))
+
+    def __call__(self, *arguments: Any) -> "Certificate":
+        """Return itself, with a warning: ``fit.certificate`` was a method once."""
+        if arguments:
+            raise TypeError(
+                "fit.certificate is a certificate. Make one by fit.certify(model, data)."
+            )
+        text = "fit.certificate is the certificate itself: leave out the parentheses."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return self
 
     def __str__(self) -> str:
         noise = f" (noise {self.noise_variance:.2g})" if self.noise_variance else ""

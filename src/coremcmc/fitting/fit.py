@@ -191,7 +191,7 @@ def fit(
         with PassBar("judging the coreset", data.num_rows, progress) as bar:
             estimate = run.control if wants_estimate(settings, data) else None
             found = result.certify(model, data, laplace=laplace, control=estimate, progress=bar)
-        result = dataclasses.replace(result, verdict=found)
+        result = dataclasses.replace(result, certificate=found)
     before = 0.0 if saved is None else saved.seconds
     result = dataclasses.replace(result, seconds=before + time.monotonic() - began)
     if path is not None:

@@ -18,7 +18,8 @@ def grow(fit_of_size: Callable[[int], Fit], num_rows: int) -> Fit:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             found = fit_of_size(size)
-        verdict = found.certificate().verdict
+        assert found.certificate is not None
+        verdict = found.certificate.verdict
         if verdict == "good" or found.stopped == "interrupted":
             break
         if 2 * size > min(LARGEST, num_rows):

@@ -4,6 +4,7 @@ The faces of a fit (report, summary, ArviZ) live in rooms above this one, and ar
 are asked for.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,8 +64,9 @@ class Fit:
         and ``positions``; empty where none were asked for.
     sample_stats
         Of those draws, chains × draws each: ``lp`` (log density), and what the kernel tells.
-    verdict
-        The certificate that the fit made, or None; see :meth:`certificate`.
+    certificate
+        How far the coreset posterior is from the full posterior, with a verdict in words; None
+        where the fit made none (``preset="paper"``): see :meth:`certify`.
     model
         The model, which is not saved: a fit that was loaded from a file has None here.
     """
@@ -82,7 +84,7 @@ class Fit:
     state: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
     sampled: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
     sampled_positions: np.ndarray = field(repr=False, default_factory=lambda: np.zeros((0, 0, 0)))
-    verdict: Certificate | None = field(repr=False, default=None)
+    certificate: Certificate | None = field(repr=False, default=None)
     sample_stats: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
     model: Any = field(repr=False, default=None)
     stop_reason: str = ""
@@ -138,20 +140,12 @@ class Fit:
             return z if trace else float(z[-1])
         return float(average_squared_z(self.sampled_positions.mean((0, 1))[columns], mean, sd))
 
-    def certificate(self, model: Any = None, data: Any = None) -> Certificate:
-        """How far the coreset posterior is from the full posterior, and a verdict in words.
-
-        Returns the certificate that the fit made. Where it made none (``preset="paper"``), give
-        the model and the data: that costs one pass over them.
-        """
-        if model is not None and data is not None:
-            return self.certify(model, data)
-        if self.verdict is None:
-            raise ValueError(
-                "this fit made no certificate. Give the model and the data: "
-                "fit.certificate(model, data)."
-            )
-        return self.verdict
+    @property
+    def verdict(self) -> Certificate | None:
+        """The certificate, under its name of before; ``fit.certificate.verdict`` is the word."""
+        text = "fit.verdict is fit.certificate now, and will go with the next release."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return self.certificate
 
     def certify(
         self,
@@ -214,10 +208,10 @@ class Fit:
                 "were released all the same. Start the chains nearer to the mass "
                 "(initial_positions), or raise HotStart(max_iterations=...)."
             )
-        if self.verdict is not None and self.verdict.verdict == "poor":
+        if self.certificate is not None and self.certificate.verdict == "poor":
             found.append(
                 "the certificate calls this coreset poor, so its posterior is not to be relied on. "
-                "fit.certificate() says why, and what to do."
+                "fit.certificate says why, and what to do."
             )
         return found
 
@@ -365,7 +359,7 @@ class Fit:
             "seconds": self.seconds,
             "average_start": self.coreset.average_start,
             "num_rows": self.coreset.num_rows,
-            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }
         arrays = {"positions": self.positions, **prefixed("draws", self.draws)}
         arrays |= {"sampled_positions": self.sampled_positions}
@@ -387,6 +381,7 @@ class Fit:
             rows=unprefixed("rows", arrays),
             num_rows=meta["num_rows"],
         )
+        found = meta["certificate"]
         return cls(
             coreset=coreset,
             positions=arrays["positions"],
@@ -402,6 +397,6 @@ class Fit:
             state=unprefixed("state", arrays),
             sampled=unprefixed("sampled", arrays),
             sampled_positions=arrays["sampled_positions"],
-            verdict=None if meta["verdict"] is None else Certificate.from_dict(meta["verdict"]),
+            certificate=found and Certificate.from_dict(found),
             sample_stats=unprefixed("sample_stats", arrays),
         )

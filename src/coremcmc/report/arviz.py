@@ -64,7 +64,7 @@ def to_arviz(fit: Fit, log_likelihood: np.ndarray | None = None) -> Any:
         num_rows=fit.coreset.num_rows,
         coreset_size=len(fit.coreset),
         num_iterations=fit.iteration,
-        verdict="none" if fit.verdict is None else fit.verdict.verdict,
+        verdict="none" if fit.certificate is None else fit.certificate.verdict,
     )
     rows = np.arange(len(fit.coreset))
     coreset = {"row": fit.coreset.indices, "weight": fit.coreset.weights}

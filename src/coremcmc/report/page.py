@@ -182,7 +182,7 @@ def _num_in_table(fit: Fit) -> int:
 
 
 def _posterior(subject: Subject) -> dict[str, Any]:
-    parameters, certificate = subject.parameters, subject.fit.verdict
+    parameters, certificate = subject.parameters, subject.fit.certificate
     chosen = telling(parameters, _MOST_IN_FIGURES)
     beside = [forest(chosen), agreement(chosen, certificate), slowest_chains(parameters)]
     return {

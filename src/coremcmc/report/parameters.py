@@ -131,7 +131,7 @@ def beside_the_full_posterior(fit: Fit, parameters: Sequence[Parameter]) -> list
     The certificate's importance weights correct any function of its draws. Where the fit has other
     draws by now (``fit.sample``), and for Laplace, its numbers are moved to the parameters' scale.
     """
-    found = fit.verdict
+    found = fit.certificate
     if found is None or not parameters:
         return list(parameters)
     positions = position_draws(fit)

@@ -24,7 +24,7 @@ def summarize(fit: Fit) -> str:
         f"hot start    {hot_start_of(fit)}",
         f"weights      {settings['returned_weights']}; effective number of rows "
         f"{effective_rows(fit.coreset.weights):,.0f}",
-        *([] if fit.verdict is None else [str(fit.verdict)]),
+        *([] if fit.certificate is None else [str(fit.certificate)]),
         "",
         *_table(fit),
     ]

@@ -56,13 +56,13 @@ class Headline:
 
 def headline_of(fit: Fit) -> Headline:
     """Return the verdict on a fit, or that there is none."""
-    certificate = fit.verdict
+    certificate = fit.certificate
     if certificate is None:
         reason = (
             "This fit made no certificate, so nothing is known about how far the coreset "
             "posterior is from the full posterior."
         )
-        to_do = "fit.certificate(model, data) makes one, for one pass over the data."
+        to_do = "fit.certify(model, data) makes one, for one pass over the data."
         return Headline("none", "?", "Not judged", reason, to_do)
     verdict = str(certificate.verdict)
     reason = " ".join(sentence(text) for text in certificate.reasons)
@@ -82,8 +82,8 @@ def key_numbers(fit: Fit, parameters: Sequence[Parameter]) -> list[tuple[str, st
             f"{count(effective_rows(np.asarray(coreset.weights)))}",
         )
     ]
-    if fit.verdict is not None:
-        numbers += _certificate_numbers(fit.verdict)
+    if fit.certificate is not None:
+        numbers += _certificate_numbers(fit.certificate)
     ess = [p.ess for p in parameters if math.isfinite(p.ess)]
     rhat = [p.rhat for p in parameters if math.isfinite(p.rhat)]
     smallest = count(min(ess)) if ess else MISSING
@@ -125,9 +125,9 @@ def is_doubtful(certificate: Certificate) -> bool:
 def remarks_of(fit: Fit, parameters: Sequence[Parameter]) -> list[str]:
     """Return sentences; the most serious come first."""
     found = []
-    if fit.verdict is not None and fit.verdict.verdict != "good":
-        reasons = " ".join(sentence(text) for text in fit.verdict.reasons)
-        found.append(f"The certificate says {fit.verdict.verdict}. {reasons}")
+    if fit.certificate is not None and fit.certificate.verdict != "good":
+        reasons = " ".join(sentence(text) for text in fit.certificate.reasons)
+        found.append(f"The certificate says {fit.certificate.verdict}. {reasons}")
     # What they say of the certificate is said above, with its reasons.
     others = [text for text in fit.warnings if not text.startswith("the certificate")]
     found += [sentence(text) for text in others]
@@ -144,10 +144,10 @@ def remarks_of(fit: Fit, parameters: Sequence[Parameter]) -> list[str]:
     if fit.stopped == "running":
         found.append("This is a checkpoint of a run that has not ended. Resume it: resume=True.")
     found += _about_draws(fit, parameters)
-    if fit.verdict is not None and is_doubtful(fit.verdict):
+    if fit.certificate is not None and is_doubtful(fit.certificate):
         found.append(
-            f"Pareto k is {number(fit.verdict.pareto_k)}, above 0.7: the corrected values are not "
-            "to be relied on. A larger coreset_size brings it down."
+            f"Pareto k is {number(fit.certificate.pareto_k)}, above 0.7: the corrected values are "
+            "not to be relied on. A larger coreset_size brings it down."
         )
     broken = [name for name, values in fit.traces.items() if _has_nan(values)]
     if broken:

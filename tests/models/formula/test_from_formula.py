@@ -612,7 +612,7 @@ def test_a_fit_from_a_formula_has_named_coefficients_on_the_users_scale():
     table = make_table(20_000, seed=4)
     problem = from_formula("is_late ~ hour + log(dist) + C(origin)", table, family="logistic")
     fit = coremcmc.fit(*problem, 300, num_iterations=1_500, num_draws=500, progress=False)
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     frame = table.assign(is_late=table["is_late"].astype(float))
     theirs = sm.Logit.from_formula("is_late ~ hour + np.log(dist) + C(origin)", frame).fit(disp=0)
     theirs_by_name = {n.replace("np.", ""): v for n, v in theirs.params.items()}

@@ -268,7 +268,7 @@ def test_fits_as_the_built_in_family_and_as_nuts_on_all_rows():
     reference = nuts(cauchy_logistic, **data)
     for problem in (from_numpyro(cauchy_logistic, data), (coremcmc.LogisticRegression(), data)):
         fit = coremcmc.fit(*problem, coreset_size=300, progress=False)
-        assert fit.verdict.verdict == "good"
+        assert fit.certificate.verdict == "good"
         assert_agree(fit, reference)
 
 
@@ -281,7 +281,7 @@ def test_fits_a_hierarchy_of_groups():
     fit = coremcmc.fit(
         *from_numpyro(hierarchy, data, constants=constants), coreset_size=300, progress=False
     )
-    assert fit.verdict.verdict == "good"
+    assert fit.certificate.verdict == "good"
     assert_agree(fit, nuts(hierarchy, **data, **constants))
 
 

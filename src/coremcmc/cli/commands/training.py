@@ -112,7 +112,7 @@ def show_fit(folder: Any, fit: Any, output: Output, status: str | None = None) -
     files = dict(folder.files())
     output.show(
         "",
-        verdict_text(fit.verdict, _why_no_verdict(folder, fit)),
+        verdict_text(fit.certificate, _why_no_verdict(folder, fit)),
         "",
         posterior_table(parameters, total) if parameters else "(no draws yet)",
         "",
@@ -149,7 +149,7 @@ def describe_fit(folder: Any, fit: Any, status: str | None = None) -> dict[str, 
     from coremcmc.report.parameters import parameters_of
 
     parameters, _ = parameters_of(fit, 1 << 30)
-    verdict = fit.verdict
+    verdict = fit.certificate
     return {
         "run": str(folder),
         "status": status or fit.stopped,
