@@ -70,7 +70,7 @@ class FakeFit(coremcmc.Fit):
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "stopped", "finished")
         certificate = SimpleNamespace(verdict=verdict)
-        object.__setattr__(self, "certificate", lambda: certificate)
+        object.__setattr__(self, "certificate", certificate)
 
 
 def test_a_coreset_grows_until_its_certificate_is_good():

@@ -69,7 +69,12 @@ def test_the_summary_tells_of_the_certificate(fitted):
     text = fitted.summary()
     assert str(fitted.certificate) in text
     assert f"certificate  {fitted.certificate.verdict}" in text
-    assert fitted.certificate is fitted.certificate
+    with pytest.warns(DeprecationWarning, match="leave out the parentheses"):
+        assert fitted.certificate() is fitted.certificate
+    with pytest.warns(DeprecationWarning, match=r"fit\.verdict is fit\.certificate"):
+        assert fitted.verdict is fitted.certificate
+    with pytest.raises(TypeError, match=r"Make one by fit\.certify"):
+        fitted.certificate(None, None)
     assert fitted.certificate.names == ["beta[0]", "beta[1]", "beta[2]"]
 
 
@@ -244,7 +249,7 @@ def test_it_stops_by_itself_and_says_so():
 
 
 def test_a_poor_coreset_is_a_warning_with_its_verdict_in_the_summary():
-    with pytest.warns(UserWarning, match=r"calls this coreset poor.*fit\.certificate\(\) says why"):
+    with pytest.warns(UserWarning, match=r"calls this coreset poor.*fit\.certificate says why"):
         fit = coremcmc.fit(LogisticRegression(), DATA, 4, **{**SHORT, "num_iterations": 20})
     assert fit.certificate.verdict == "poor"
     assert "certificate  poor: " in fit.summary()

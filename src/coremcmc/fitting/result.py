@@ -1,7 +1,6 @@
 """What a fit gives back: the coreset, the draws, the traces; saved, loaded, summarised.
 
-The faces of a fit (report, summary, ArviZ) live in rooms above this one, and are imported when they
-are asked for.
+Its faces (report, summary, ArviZ) live in the room above, and are imported when asked for.
 """
 
 import warnings
@@ -143,8 +142,7 @@ class Fit:
     @property
     def verdict(self) -> Certificate | None:
         """The certificate, under its name of before; ``fit.certificate.verdict`` is the word."""
-        text = "fit.verdict is fit.certificate now, and will go with the next release."
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        warnings.warn("fit.verdict is fit.certificate now.", DeprecationWarning, stacklevel=2)
         return self.certificate
 
     def certify(
