@@ -3,6 +3,7 @@
 import doctest
 import functools
 import inspect
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -176,14 +177,18 @@ def test_the_identity_is_the_same_in_another_process():
         "from tests.models.numpyro.numpyro_models import adapted\n"
         f"for name in {names}: print(adapted(name).model.describe())"
     )
-    root = Path(inspect.getfile(numpyro_models)).parents[2]
+    root = Path(inspect.getfile(numpyro_models)).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=root,
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONHASHSEED": "123", "JAX_PLATFORMS": "cpu"},
+        env={
+            "PYTHONHASHSEED": "123",
+            "JAX_PLATFORMS": "cpu",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
     )
     assert done.stdout.splitlines() == [adapted(name).model.describe() for name in names]
 
