@@ -39,7 +39,7 @@ def prepared(model: Model, stored_rows: Rows) -> Rows:
 def example_position(model: Model, stored_rows: Rows) -> Position:
     """Return the shapes of a position; nothing is computed, and of the rows two are enough."""
 
-    def first(rows):
+    def first(rows: Rows) -> Position:
         return model.initial_position(jax.random.key(0), model.prepare_rows(rows))
 
     return jax.eval_shape(first, stored_rows)
@@ -118,7 +118,7 @@ def named_draws(model: Model, draws: np.ndarray, like: Position) -> dict[str, np
     """
     names: list[str] = []
 
-    def note_names(position):
+    def note_names(position: Position) -> tuple[()]:
         names[:] = model.constrain_fn(position)
         return ()
 
@@ -129,7 +129,7 @@ def named_draws(model: Model, draws: np.ndarray, like: Position) -> dict[str, np
 
 @functools.partial(jax.jit, static_argnums=0)
 def _values(model: Model, positions: Position) -> tuple[Array, ...]:
-    def one(position):
+    def one(position: Position) -> tuple[Array, ...]:
         return tuple(model.constrain_fn(position).values())
 
     return jax.vmap(jax.vmap(one))(positions)
@@ -144,7 +144,7 @@ def pack_tree(prefix: str, tree: Any) -> dict[str, np.ndarray]:
 def unpack_tree(prefix: str, arrays: dict[str, np.ndarray], like: Any) -> Any:
     """Turn named arrays back into a pytree of the structure, shapes and dtypes of ``like``."""
 
-    def find(path, leaf):
+    def find(path: Any, leaf: Any) -> np.ndarray:
         name = f"{prefix}{jax.tree_util.keystr(path)}"
         found = arrays.get(name)
         if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:

@@ -1,7 +1,7 @@
 """The hot-start test, Algorithm 3: have the Markov chains settled?"""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def hot_start_statistic(
     n = jnp.asarray(num_iterations) // 3
     index = jnp.arange(log_potentials.shape[0])
 
-    def segment(start):
+    def segment(start: Any) -> Any:
         inside = ((index >= start) & (index < start + n))[:, None]
         time = jnp.where(inside, index[:, None] - (start + 0.5 * (n - 1)), 0.0)
         mean = jnp.where(inside, log_potentials, 0.0).sum(axis=0) / n
@@ -91,7 +91,7 @@ class HotStart:
     interval: int = 30
     max_iterations: int = 10_000
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.threshold > 0:
             raise ValueError(f"hot_start.threshold must be positive, but is {self.threshold}.")
         for name in ("interval", "max_iterations"):

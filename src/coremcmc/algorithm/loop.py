@@ -7,7 +7,7 @@ the same numbers to the last bit.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -93,7 +93,7 @@ def run_piece(
     """
     piece_end = jnp.minimum(stop, state.coreset.iteration + budget)
 
-    def iterate(carry):
+    def iterate(carry: Any) -> Any:
         state, _ = carry
         iteration = state.coreset.iteration
         key_move, key_subsample = jax.random.split(jax.random.fold_in(rng_key, iteration))
@@ -131,12 +131,12 @@ def run_piece(
             control_ratio=info.control_ratio,
         )
 
-    def advance(carry):
+    def advance(carry: Any) -> Any:
         """Go to the next record, or to the end of the piece."""
         state, records, count, _ = carry
         until = jnp.minimum((state.coreset.iteration // thin + 1) * thin, piece_end)
 
-        def unfinished(inner):
+        def unfinished(inner: Any) -> Any:
             return (inner[0].coreset.iteration < until) & (inner[0].failure == 0)
 
         state, info = jax.lax.while_loop(unfinished, iterate, (state, nothing))
@@ -147,7 +147,7 @@ def run_piece(
         due = ((iteration % thin == 0) | (iteration == stop)) & (state.failure == 0)
         return state, records, count + due, info.gradient_norm
 
-    def more(carry):
+    def more(carry: Any) -> Any:
         state, _, count, _ = carry
         unfinished = (state.coreset.iteration < piece_end) & (state.failure == 0)
         return unfinished & (count < capacity)

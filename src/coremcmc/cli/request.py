@@ -71,7 +71,7 @@ class Request:
     coreset_size: int | str | None = None
     options: dict[str, Any] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.model is not None and (self.formula is not None or self.family is not None):
             raise ValueError("give --model, or --formula with --family, not both.")
         if self.model is None and (self.formula is None or self.family is None):

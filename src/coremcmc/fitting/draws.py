@@ -47,7 +47,7 @@ def sample_target(
     of the warm-up, whose draws are dropped: what is kept comes from one fixed kernel.
     """
 
-    def advance(carry, xs):
+    def advance(carry: Any, xs: Any) -> Any:
         chains, metric, stuck = carry
         key, is_last_of_warmup = xs
         chains, info, metric = kernel.step_chains(key, chains, target, metric)

@@ -154,7 +154,7 @@ def _totals(
     is_exact: Bool[Array, " S"],
     scale: Any,
 ) -> tuple[Float[Array, " J"], Float[Array, " J"]]:
-    def one(position):
+    def one(position: Position) -> Any:
         remainder, *_ = _remainders(model, control, position, rows)
         exact, *_ = _remainders(model, control, position, control.exact_rows)
         others = jnp.where(is_exact, 0.0, remainder).sum()
@@ -181,10 +181,10 @@ def row_spreads(
     """
     rows = model.prepare_rows(jax.tree.map(jnp.asarray, rows))
 
-    def terms(position):
+    def terms(position: Any) -> Any:
         return taylor_terms(model, centre, position, rows)
 
-    def variance(x):
+    def variance(x: Any) -> Any:
         return jnp.nan_to_num(jnp.nanvar(jnp.where(jnp.isfinite(x), x, jnp.nan), axis=0))
 
     values, polynomials = jax.vmap(terms)(positions)

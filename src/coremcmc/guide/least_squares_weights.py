@@ -1,6 +1,7 @@
 """Weights to start from: least squares of the full-data sum, over draws near the posterior."""
 
 import functools
+from typing import Any
 
 import jax
 import numpy as np
@@ -57,7 +58,7 @@ def fitted_weights(
     ridge = _RIDGE * float(np.mean(np.sum(centred[fit] ** 2, axis=0)))
     solved = nonnegative_ridge(centred[fit], wanted[fit], weights, ridge)
 
-    def residual(w):
+    def residual(w: Any) -> Any:
         left = terms[check] @ w - target[check]
         mean = np.average(left, weights=importance[check])
         return np.average(np.square(left - mean), weights=importance[check])

@@ -65,7 +65,7 @@ def nuts_draws(
 
     num_chains, dimension = flat_positions(positions).shape
 
-    def one_chain(key, position):
+    def one_chain(key: PRNGKey, position: Position) -> Any:
         key_warmup, key_draws = jax.random.split(key)
         adaptation = blackjax.window_adaptation(
             blackjax.nuts, target, is_mass_matrix_diagonal=dimension > _LARGEST_DENSE
@@ -73,7 +73,7 @@ def nuts_draws(
         (state, parameters), _ = adaptation.run(key_warmup, position, num_warmup)
         sampler = blackjax.nuts(target, **parameters)
 
-        def advance(state, key):
+        def advance(state: Any, key: PRNGKey) -> Any:
             state, info = sampler.step(key, state)
             stats = {
                 "diverging": info.is_divergent,

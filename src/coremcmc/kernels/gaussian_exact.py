@@ -25,7 +25,7 @@ class GaussianExact(Kernel):
 
     correlation: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 <= self.correlation < 1:
             raise ValueError(f"correlation must lie in [0, 1), but is {self.correlation}.")
 

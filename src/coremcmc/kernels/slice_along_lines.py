@@ -5,7 +5,7 @@ They differ in how they choose the lines.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ class SliceAlongLines(Kernel):
     fused: bool | None = None
     moves_reals_only: ClassVar[bool] = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.width > 0:
             raise ValueError(f"width must be positive, but is {self.width}.")
         for name in ("max_doublings", "num_passes", "max_shrinks"):
@@ -86,7 +86,7 @@ class SliceAlongLines(Kernel):
     ) -> tuple[Array, Array, Array]:
         """One line after the other: (position, evaluations, stuck)."""
 
-        def one_pass(carry, xs):
+        def one_pass(carry: Any, xs: Any) -> Any:
             position, logdensity, evaluations, stuck = carry
             direction, uniform = xs
             line = _line(target.along(unravel(position), unravel(direction)), uniform)
@@ -105,10 +105,10 @@ class SliceAlongLines(Kernel):
 def _line(logdensity: Callable, uniforms: Float[Array, " u"]) -> Line:
     """Evaluate through XLA."""
 
-    def uniform(index):
+    def uniform(index: Array) -> Array:
         return uniforms.at[index.astype(int)].get(mode="promise_in_bounds")
 
-    def pair(first, second):
+    def pair(first: Array, second: Array) -> tuple[Array, Array]:
         values = jax.vmap(logdensity)(jnp.stack([first, second]))
         return values[0], values[1]
 

@@ -80,7 +80,7 @@ class SliceSampler:
     ) -> tuple[Scalar, Scalar, Scalar]:
         """Figure 4: double, to a random side, until both ends lie outside the slice."""
 
-        def grow(left, right, at_left, at_right, count):
+        def grow(left: Any, right: Any, at_left: Any, at_right: Any, count: Any) -> Any:
             to_left = line.uniform(2.0 + count) < 0.5
             new_left = jnp.where(to_left, left - (right - left), left)
             new_right = jnp.where(to_left, right, right + (right - left))
@@ -89,7 +89,7 @@ class SliceSampler:
             at_right = jnp.where(to_left, at_right, new_value)
             return new_left, new_right, at_left, at_right, count + 1.0
 
-        def inside(left, right, at_left, at_right, count):
+        def inside(left: Any, right: Any, at_left: Any, at_right: Any, count: Any) -> Any:
             return ((at_left > level) | (at_right > level)) & (count < self.max_doublings)
 
         start = (left, right, *line.pair(left, right), jnp.zeros_like(left))
@@ -107,16 +107,16 @@ class SliceSampler:
         doubled = right - left > 1.1 * self.width
         offset = 2.0 + self.max_doublings
 
-        def propose(low, high, t, value, count):
+        def propose(low: Any, high: Any, t: Any, value: Any, count: Any) -> Any:
             t = low + line.uniform(offset + count) * (high - low)
             low, high = jnp.where(t < 0, t, low), jnp.where(t < 0, high, t)
             return low, high, t, line.logdensity(t), count + 1.0
 
-        def refused(low, high, t, value, count):
+        def refused(low: Any, high: Any, t: Any, value: Any, count: Any) -> Any:
             # A level that is NaN is not sought in vain.
             return ~(value > level) & (count < self.max_shrinks) & (level == level)
 
-        def find(low, high, t, value, count, tests):
+        def find(low: Any, high: Any, t: Any, value: Any, count: Any, tests: Any) -> Any:
             start = (low, high, t, jnp.full_like(t, -jnp.inf), count)
             low, high, t, value, count = line.loop(refused, propose, start)
             reachable, used = self._reachable(line, level, left, right, t, doubled)
@@ -145,7 +145,7 @@ class SliceSampler:
         """
         zero, one = jnp.zeros_like(t), jnp.ones_like(t)
 
-        def halve(low, high, apart, _, used):
+        def halve(low: Any, high: Any, apart: Any, _: Any, used: Any) -> Any:
             middle = 0.5 * (low + high)
             apart = jnp.where((middle > 0.0) != (middle > t), one, apart)
             low, high = jnp.where(t < middle, low, middle), jnp.where(t < middle, middle, high)
@@ -153,7 +153,7 @@ class SliceSampler:
             possible = (apart == 0.0) | (at_low > level) | (at_high > level)
             return low, high, apart, jnp.where(possible, one, zero), used + 2.0 * apart
 
-        def undecided(low, high, apart, possible, used):
+        def undecided(low: Any, high: Any, apart: Any, possible: Any, used: Any) -> Any:
             return (possible > 0.0) & (high - low > 1.1 * self.width) & needed
 
         start = (left, right, zero, one, zero)
@@ -164,7 +164,7 @@ class SliceSampler:
 def packed_loop(condition: Callable, body: Callable, carry: tuple[Scalar, ...]) -> Any:
     """While loop whose floats travel as one small vector, which costs XLA fewer kernels a round."""
 
-    def packed_body(packed):
+    def packed_body(packed: Any) -> Any:
         return jnp.stack(body(*packed))
 
     return jax.lax.while_loop(lambda packed: condition(*packed), packed_body, jnp.stack(carry))

@@ -93,37 +93,37 @@ def sample_lines_fused(
     leaves, position_structure = jax.tree.flatten(here)
     lines = jax.tree.leaves(there)
 
-    def kernel(*refs):
+    def kernel(*refs: Any) -> Any:
         eta_ref, slopes_ref, weights_ref, uniforms_ref, *rest, out = refs
         column_refs, rest = rest[: len(columns)], rest[len(columns) :]
         position_refs, line_refs = rest[: len(leaves)], rest[len(leaves) :]
         index = jnp.arange(size)
         inside = index < num_rows
 
-        def load(ref, *first):
+        def load(ref: Any, *first: Any) -> Any:
             return triton.load(ref.at[(*first, index)], mask=inside, other=0)
 
         weights = load(weights_ref)
         rows = jax.tree.unflatten(structure, [load(ref) for ref in column_refs])
         start = [ref[...] if ref.ndim else ref[()] for ref in position_refs]
 
-        def logdensity_at(eta, leaves):
+        def logdensity_at(eta: Any, leaves: Any) -> Any:
             there = jax.tree.unflatten(position_structure, leaves)
             terms = model.pointwise(eta, rows, there)
             return jnp.sum(jnp.where(weights > 0, terms, 0.0) * weights) + model.logprior_fn(there)
 
-        def one_pass(i, carry):
+        def one_pass(i: Any, carry: Any) -> Any:
             eta, logdensity, evaluations, stuck, *point = carry
             slope = load(slopes_ref, i)
             steps = [ref[i, :] if ref.ndim == 2 else ref[i] for ref in line_refs]
 
-            def moved(t):
+            def moved(t: Any) -> Any:
                 return [x + t * d for x, d in zip(point, steps, strict=True)]
 
-            def along(t):
+            def along(t: Any) -> Any:
                 return logdensity_at(eta + t * slope, moved(t))
 
-            def uniform(number):
+            def uniform(number: Any) -> Any:
                 return uniforms_ref[i, number.astype(jnp.int32)]
 
             line = Line(along, uniform, lambda a, b: (along(a), along(b)), _tuple_loop)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -117,8 +117,8 @@ class WhitenedHMC(Kernel):
         flat, unravel = ravel_pytree(state.position)
         for_size, for_short, for_accept = noise.uniform
 
-        def evaluate(x):
-            def logdensity(y):
+        def evaluate(x: Array) -> Any:
+            def logdensity(y: Array) -> Any:
                 position = unravel(y)
                 terms = target.loglikelihoods(position)
                 return target.logdensity(position, terms), terms
@@ -131,10 +131,10 @@ class WhitenedHMC(Kernel):
         is_short = for_short < self.short_share
         size = self.step_size * spread * jnp.where(is_short, self.short_factor, 1.0)
 
-        def kinetic(velocity):
+        def kinetic(velocity: Array) -> Array:
             return 0.5 * velocity @ whitening.precision @ velocity
 
-        def leapfrog(carry, times):
+        def leapfrog(carry: Any, times: Any) -> Any:
             x, v, _, _ = carry
             drift, kick = times
             x = x + drift * v

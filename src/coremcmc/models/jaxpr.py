@@ -157,7 +157,7 @@ class LinearSplit(NamedTuple):
     def predictor(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
         """Return the linear predictor of each row."""
 
-        def step(equation, inputs):
+        def step(equation: Any, inputs: Any) -> Any:
             is_needed = self.nonlinear.isdisjoint(equation.outvars)
             return compute(equation, inputs) if is_needed else None
 
@@ -169,7 +169,7 @@ class LinearSplit(NamedTuple):
     ) -> Float[Array, " rows"]:
         """Return the log-likelihoods given the predictor."""
 
-        def step(equation, inputs):
+        def step(equation: Any, inputs: Any) -> Any:
             return [eta] if equation.outvars == [self.eta] else compute(equation, inputs)
 
         known = evaluate(self.jaxpr, self.constants, jax.tree.leaves((position, rows)), step)

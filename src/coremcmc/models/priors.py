@@ -72,7 +72,7 @@ class CoefficientPrior:
     scale: Any = 1.0
     location: Any = field(default=0.0, kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _numbers("scale", self.scale, positive=True))
         object.__setattr__(self, "location", _numbers("location", self.location, positive=False))
         lengths = {len(x) for x in (self.scale, self.location) if isinstance(x, tuple)}
@@ -118,7 +118,7 @@ class StudentT(CoefficientPrior):
 
     df: Any = field(default=3.0, kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "df", _positive_number("df", self.df))
 
@@ -152,7 +152,7 @@ class HalfNormal(PositivePrior):
 
     scale: Any = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _positive_number("scale", self.scale))
 
     def log_density(self, log_value: Float[Array, ""]) -> Float[Array, ""]:
@@ -168,7 +168,7 @@ class HalfStudentT(PositivePrior):
     scale: Any = 1.0
     df: Any = field(default=3.0, kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _positive_number("scale", self.scale))
         object.__setattr__(self, "df", _positive_number("df", self.df))
 
@@ -185,7 +185,7 @@ class Exponential(PositivePrior):
 
     rate: Any = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "rate", _positive_number("rate", self.rate))
 
     def log_density(self, log_value: Float[Array, ""]) -> Float[Array, ""]:
@@ -200,7 +200,7 @@ class Gamma(PositivePrior):
     shape: Any = 1.0
     rate: Any = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "shape", _positive_number("shape", self.shape))
         object.__setattr__(self, "rate", _positive_number("rate", self.rate))
 

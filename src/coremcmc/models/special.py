@@ -62,7 +62,7 @@ def log(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @log.defjvp
-def _log_jvp(primals, tangents):
+def _log_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     return log(x), dx / x
 
@@ -75,7 +75,7 @@ def log1p(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @log1p.defjvp
-def _log1p_jvp(primals, tangents):
+def _log1p_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     return log1p(x), dx / (1.0 + x)
 
@@ -88,7 +88,7 @@ def softplus(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @softplus.defjvp
-def _softplus_jvp(primals, tangents):
+def _softplus_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     return softplus(x), jax.nn.sigmoid(x) * dx
 
@@ -100,7 +100,7 @@ def log_softplus(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @log_softplus.defjvp
-def _log_softplus_jvp(primals, tangents):
+def _log_softplus_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     right = jnp.maximum(x, -40.0)
     slope = jnp.where(x > -40.0, jax.nn.sigmoid(right) / softplus(right), 1.0)
@@ -153,7 +153,7 @@ def log_rising_factorial(a: Float[Array, "..."], y: Float[Array, "..."]) -> Floa
 
 
 @log_rising_factorial.defjvp
-def _log_rising_factorial_jvp(primals, tangents):
+def _log_rising_factorial_jvp(primals: Any, tangents: Any) -> Any:
     (a, y), (da, _) = primals, tangents
     return log_rising_factorial(a, y), _digamma_difference(a, y) * da
 
@@ -173,7 +173,7 @@ def _digamma_difference(a: Float[Array, "..."], y: Float[Array, "..."]) -> Float
 
 
 @_digamma_difference.defjvp
-def _digamma_difference_jvp(primals, tangents):
+def _digamma_difference_jvp(primals: Any, tangents: Any) -> Any:
     (a, y), (da, _) = primals, tangents
     return _digamma_difference(a, y), _trigamma_difference(a, y) * da
 
@@ -254,7 +254,7 @@ def _inverse_mills(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @_inverse_mills.defjvp
-def _inverse_mills_jvp(primals, tangents):
+def _inverse_mills_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     ratio = _inverse_mills(x)
     # On the left the ratio is about −x; far out its asymptotic series says what the sum leaves.
@@ -265,7 +265,7 @@ def _inverse_mills_jvp(primals, tangents):
 
 
 @log_normal_cdf.defjvp
-def _log_normal_cdf_jvp(primals, tangents):
+def _log_normal_cdf_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     return log_normal_cdf(x), _inverse_mills(x) * dx
 
@@ -288,7 +288,7 @@ def _log_anywhere(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @_log_anywhere.defjvp
-def _log_anywhere_jvp(primals, tangents):
+def _log_anywhere_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     return _log_anywhere(x), dx / x
 
@@ -307,7 +307,7 @@ def _log1p_anywhere(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @_log1p_anywhere.defjvp
-def _log1p_anywhere_jvp(primals, tangents):
+def _log1p_anywhere_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     return _log1p_anywhere(x), dx / (1.0 + x)
 
@@ -367,16 +367,16 @@ def _with_own_rule(equation: Any) -> Callable[..., Any]:
     """Return what an equation computes, with fast logarithms, and its own derivative, too."""
     inner = equation.params["call_jaxpr"]
 
-    def original(*inputs):
+    def original(*inputs: Any) -> list[Any]:
         return list(compute(equation, inputs))
 
     @jax.custom_jvp
-    def fast(*inputs):
+    def fast(*inputs: Any) -> Any:
         return _evaluate(inner.jaxpr, inner.consts, inputs)
 
     @fast.defjvp
-    def fast_jvp(primals, tangents):
-        def slopes(primals, tangents):
+    def fast_jvp(primals: Any, tangents: Any) -> Any:
+        def slopes(primals: Any, tangents: Any) -> Any:
             return jax.jvp(original, primals, tangents)[1]
 
         return fast(*primals), with_fast_logarithms(slopes)(primals, tangents)

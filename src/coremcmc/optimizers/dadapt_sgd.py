@@ -1,6 +1,6 @@
 """D-Adaptation SGD (Defazio and Mishchenko 2023), in the form that the paper gives it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,13 +53,13 @@ def dadapt_sgd(d0: ArrayLike = 1e-6, eps: float = 1e-8) -> optax.GradientTransfo
         Keeps a zero gradient at the start from a division by zero.
     """
 
-    def init_fn(params):
+    def init_fn(params: Any) -> Any:
         dtype = optax.tree.dtype(params, "lowest")
         zero = jnp.zeros([], dtype)
         distance = jnp.asarray(d0, dtype)
         return DAdaptSGDState(params, distance, zero, optax.tree.zeros_like(params), zero)
 
-    def update_fn(updates, state, params=None):
+    def update_fn(updates: Any, state: Any, params: Any = None) -> Any:
         if params is None:
             raise ValueError(optax.NO_PARAMS_MSG)
         d = state.distance

@@ -1,6 +1,6 @@
 """Hot DoG: coordinate-wise distance over gradients with exponential averages (Algorithm 2)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -61,11 +61,11 @@ def hot_dog(
         ε.
     """
 
-    def init_fn(params):
+    def init_fn(params: Any) -> Any:
         zeros = optax.tree.zeros_like(params)
         return HotDogState(jnp.zeros([], jnp.int32), params, zeros, zeros, zeros)
 
-    def update_fn(updates, state, params=None):
+    def update_fn(updates: Any, state: Any, params: Any = None) -> Any:
         if params is None:
             raise ValueError(optax.NO_PARAMS_MSG)
         count = optax.safe_increment(state.count)
@@ -78,7 +78,7 @@ def hot_dog(
             state.distance,
         )
 
-        def step(m, v, d):
+        def step(m: Any, v: Any, d: Any) -> Any:
             c = count.astype(d.dtype)
             first = (count == 1) | (d == 0)
             corrected = jnp.where(first, r, d / jnp.where(first, 1.0, 1 - beta1 ** (c - 1)))

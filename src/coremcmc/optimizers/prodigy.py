@@ -77,7 +77,7 @@ def prodigy(
     """
     root = beta2**0.5
 
-    def init_fn(params):
+    def init_fn(params: optax.Params) -> ProdigyState:
         dtype = optax.tree.dtype(params, "lowest")
         zeros = optax.tree.zeros_like(params)
         return ProdigyState(
@@ -90,7 +90,9 @@ def prodigy(
             zeros,
         )
 
-    def update_fn(updates, state, params=None):
+    def update_fn(
+        updates: optax.Updates, state: ProdigyState, params: optax.Params | None = None
+    ) -> tuple[optax.Updates, ProdigyState]:
         if params is None:
             raise ValueError(optax.NO_PARAMS_MSG)
         d, rate = state.distance, _cosine_restarts(state.num_updates, period)

@@ -1,5 +1,7 @@
 """Wrappers of optimizers: the hot-start gate, the allowed weights, a guard against 0/0."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import optax
 from optax import projections
@@ -29,7 +31,7 @@ def ignoring_zero_gradients(inner: optax.GradientTransformation) -> optax.Gradie
         inner, lambda step, *, is_zero, **_: ~is_zero, forward_extra_args=True
     )
 
-    def update_fn(updates, state, params=None, **extra):
+    def update_fn(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
         is_zero = optax.tree.norm(updates) == 0
         return masked.update(updates, state, params, is_zero=is_zero, **extra)
 
@@ -39,7 +41,7 @@ def ignoring_zero_gradients(inner: optax.GradientTransformation) -> optax.Gradie
 def _project_on_capped_simplex(max_sum: float) -> optax.GradientTransformation:
     """Euclidean projection on {w ≥ 0, Σ w ≤ max_sum}."""
 
-    def update_fn(updates, state, params=None):
+    def update_fn(updates: Any, state: Any, params: Any = None) -> Any:
         if params is None:
             raise ValueError(optax.NO_PARAMS_MSG)
         moved = optax.apply_updates(params, updates)

@@ -59,7 +59,7 @@ class SumGradient:
         rows = prepared(self.model, rows)
         flat, unravel = ravel_pytree(position)
 
-        def total(flat):
+        def total(flat: Any) -> Any:
             terms = self.model.loglikelihood_fn(unravel(flat), rows).astype(float)
             return jnp.where(is_row, terms, 0.0).sum()
 
@@ -78,7 +78,7 @@ class SumOfLogLikelihoods:
         """Sum over the rows that are none but padding."""
         rows = prepared(self.model, rows)
 
-        def one(position):
+        def one(position: Any) -> Any:
             terms = self.model.loglikelihood_fn(position, rows).astype(float)
             return jnp.where(is_row, terms, 0.0).sum()
 
@@ -92,12 +92,12 @@ def weighted_derivatives(
     flat, unravel = ravel_pytree(position)
     counts = weights != 0
 
-    def weigh(terms):
+    def weigh(terms: Any) -> Any:
         return jnp.where(counts, terms, 0.0) @ weights
 
     if not isinstance(model, LinearPredictorModel):
 
-        def total(flat):
+        def total(flat: Any) -> Any:
             return weigh(model.loglikelihood_fn(unravel(flat), rows).astype(float))
 
         return Derivatives(total(flat), jax.grad(total)(flat), jax.hessian(total)(flat))
@@ -105,13 +105,13 @@ def weighted_derivatives(
     features = jax.vmap(lambda unit: model.predictor(unravel(unit), rows))(jnp.eye(flat.size))
     eta = flat @ features
 
-    def pointwise(eta, flat):
+    def pointwise(eta: Any, flat: Any) -> Any:
         return model.pointwise(eta, rows, unravel(flat)).astype(float)
 
-    def slope(eta, flat):
+    def slope(eta: Any, flat: Any) -> Any:
         return jax.jvp(lambda e: pointwise(e, flat), (eta,), (jnp.ones_like(eta),))[1]
 
-    def weighted_slope(eta, flat):
+    def weighted_slope(eta: Any, flat: Any) -> Any:
         return jnp.where(counts, slope(eta, flat), 0.0) * weights
 
     curvature = jax.jvp(lambda e: weighted_slope(e, flat), (eta,), (jnp.ones_like(eta),))[1]
@@ -139,17 +139,17 @@ def taylor_terms(
     if isinstance(model, LinearPredictorModel):
         eta, slope = model.predictor(centre, rows), model.predictor(step, rows)
 
-        def along(t):
+        def along(t: Any) -> Any:
             there = jax.tree.map(lambda c, s: c + t * s, centre, step)
             return model.pointwise(eta + t * slope, rows, there).astype(float)
 
     else:
 
-        def along(t):
+        def along(t: Any) -> Any:
             there = jax.tree.map(lambda c, s: c + t * s, centre, step)
             return model.loglikelihood_fn(there, rows).astype(float)
 
-    def with_slope(t):
+    def with_slope(t: Any) -> Any:
         return jax.jvp(along, (t,), (jnp.ones_like(t),))
 
     zero: Any = jnp.zeros(())

@@ -156,7 +156,7 @@ def climb_without_hessian(
     """
     from scipy.optimize import minimize
 
-    def negative(flat):
+    def negative(flat: Any) -> Any:
         position = unflatten(flat, start)
         try:
             value, gradient = gradient_at(position)
@@ -267,7 +267,7 @@ def _prior_gradient(model: Model, position: Position) -> Any:
 def _prior_derivatives(model: Model, position: Position) -> Any:
     flat, unravel = ravel_pytree(position)
 
-    def logprior(x):
+    def logprior(x: Any) -> Any:
         return model.logprior_fn(unravel(x))
 
     return logprior(flat), jax.grad(logprior)(flat), jax.hessian(logprior)(flat)

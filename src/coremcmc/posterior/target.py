@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -60,14 +61,14 @@ class Target:
         """
         model, rows = self.model, self.rows
 
-        def point(t):
+        def point(t: Any) -> Any:
             return jax.tree.map(lambda x, d: x + t * d, position, direction)
 
         if isinstance(model, LinearPredictorModel):
             both = jax.tree.map(lambda x, d: jnp.stack([x, d]), position, direction)
             here, slope = jax.vmap(model.predictor, in_axes=(0, None))(both, rows)
 
-            def logdensity(t):
+            def logdensity(t: Any) -> Any:
                 there = point(t)
                 return self.logdensity(there, model.pointwise(here + t * slope, rows, there))
 

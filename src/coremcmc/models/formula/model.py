@@ -47,7 +47,7 @@ class FormulaModel(LinearPredictorModel):
     response_scale: float = 1.0
     fields: ClassVar[tuple[str, ...]] = ("x", "y")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not len(self.names) == len(self.location) == len(self.scale):
             raise ValueError(
                 f"names, location and scale must have the same length, not {len(self.names)}, "

@@ -77,7 +77,7 @@ class NumPyroModel(Model):
     def loglikelihood_fn(self, position: Position, rows: Rows) -> Float[Array, " rows"]:
         """Log density of each row's entries at the observed sites."""
 
-        def terms(position, rows):
+        def terms(position: Any, rows: Any) -> Any:
             found = self.program.trace(position, rows)
             each = [_by_row(log_terms(found[name]), axis) for name, axis in self.sites.row_axes]
             return functools.reduce(jnp.add, each)
@@ -91,7 +91,7 @@ class NumPyroModel(Model):
     def initial_position(self, rng_key: PRNGKey, rows: Rows) -> Position:
         """Uniform on (−2, 2), as NumPyro starts; nearer to zero while the density is not finite."""
 
-        def draw(tries):
+        def draw(tries: Any) -> Any:
             radius = _RADIUS * 0.9**tries
             keys = jax.random.split(jax.random.fold_in(rng_key, tries), len(self.sites.latents))
             return {
@@ -99,7 +99,7 @@ class NumPyroModel(Model):
                 for key, (name, shape) in zip(keys, self.sites.latents, strict=True)
             }
 
-        def is_outside(tries):
+        def is_outside(tries: Any) -> Any:
             position = draw(tries)
             density = self.logprior_fn(position) + self.loglikelihood_fn(position, rows).sum()
             return (tries < _MAX_TRIES) & ~jnp.isfinite(density)
@@ -228,7 +228,7 @@ def from_numpyro(model: Any, data: Any, *, constants: Any = None) -> NumPyroProb
 def _identify(fields: tuple[str, ...], program: Program, sites: Sites, example: Rows) -> str:
     """Return one line: the same for models that compute the same, in any process."""
 
-    def everything(position, rows):
+    def everything(position: Any, rows: Any) -> Any:
         found = program.trace(position, rows)
         return (
             program.logdensity(position, rows, [name for name, _ in sites.row_axes]),
@@ -264,7 +264,7 @@ def _asarrays(rows: Rows) -> Rows:
 def _frozen(rows: Rows) -> Rows:
     """Return rows as the model gets them, read-only."""
 
-    def freeze(column):
+    def freeze(column: Any) -> Any:
         copy = column.astype(wide(column.dtype))
         copy.setflags(write=False)
         return copy

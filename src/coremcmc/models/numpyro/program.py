@@ -48,7 +48,7 @@ class Program:
         from numpyro import handlers
         from numpyro.distributions.transforms import biject_to
 
-        def constrained(site):
+        def constrained(site: Any) -> Any:
             if site["type"] == "sample" and site["name"] in position:
                 return biject_to(site["fn"].support)(position[site["name"]])
             return None

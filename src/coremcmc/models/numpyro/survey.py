@@ -48,7 +48,7 @@ class Survey(NamedTuple):
 def shapes_of(rows: Rows, count: int) -> Rows:
     """Return the shapes and types of so many rows, as the model gets them."""
 
-    def shape(column):
+    def shape(column: Any) -> Any:
         return jax.ShapeDtypeStruct((count, *column.shape[1:]), wide(column.dtype))
 
     return jax.tree.map(shape, rows)
@@ -69,7 +69,7 @@ def forgotten(program: Program, rows: Rows) -> str:
 def _survey(program: Program, shapes: Rows, found: Survey, hint: str) -> None:
     from numpyro import distributions, handlers
 
-    def guard(message):
+    def guard(message: Any) -> Any:
         kind = message["type"]
         if kind in _PRIMITIVES:
             name = f" (site {message['name']!r})" if message.get("name") else ""
@@ -84,7 +84,7 @@ def _survey(program: Program, shapes: Rows, found: Survey, hint: str) -> None:
                 )
         return False
 
-    def start(site):
+    def start(site: Any) -> Any:
         if site["type"] != "sample" or site["is_observed"]:
             return None
         transform = _transform(site, hint)
@@ -92,7 +92,7 @@ def _survey(program: Program, shapes: Rows, found: Survey, hint: str) -> None:
         found.latents[site["name"]] = tuple(transform.inverse_shape(shape))
         return transform(jnp.zeros(found.latents[site["name"]]))
 
-    def run(rows):
+    def run(rows: Any) -> Any:
         guarded = handlers.block(program, hide_fn=guard)
         placed = handlers.substitute(guarded, substitute_fn=start)
         for name, site in handlers.trace(placed).get_trace(rows).items():

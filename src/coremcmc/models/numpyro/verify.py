@@ -108,7 +108,7 @@ def _densities(
     """Return the prior, the rows' terms, and NumPyro's log density, at several positions."""
     rows = prepared(model, stored_rows)
 
-    def at(position):
+    def at(position: Any) -> Any:
         return (
             model.prior_beside(position, rows),
             model.loglikelihood_fn(position, rows),

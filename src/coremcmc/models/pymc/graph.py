@@ -116,7 +116,7 @@ def _jax_dispatch() -> Any:
     if _DISPATCH in sys.modules:
         return sys.modules[_DISPATCH]
 
-    def load():
+    def load() -> Any:
         before = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         try:
             importlib.import_module(_DISPATCH)

@@ -167,7 +167,7 @@ class PyMCLinearModel(TranslatedModel, LinearPredictorModel):
         """Linear predictor of each row."""
         values = self._values(position)
 
-        def one(*entries):
+        def one(*entries: Any) -> Any:
             return self.eta(*values, *entries)[0].reshape(())
 
         return jax.vmap(one)(*self._entries(rows))
@@ -181,7 +181,7 @@ class PyMCLinearModel(TranslatedModel, LinearPredictorModel):
     def _pointwise(self, eta: Array, rows: Rows, position: Position) -> Array:
         values = self._values(position)
 
-        def one(eta, *entries):
+        def one(eta: Any, *entries: Any) -> Any:
             return self.row(eta.reshape(self.eta_shape), *values, *entries)[0]
 
         return jax.vmap(one)(eta, *self._entries_and_terms(rows))

@@ -54,7 +54,7 @@ def _log(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @_log.defjvp
-def _log_jvp(primals, tangents):
+def _log_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     is_positive = x >= _SMALLEST_NORMAL
     return _log(x), jnp.where(is_positive, 1.0 / jnp.where(is_positive, x, 1.0), 0.0) * dx
@@ -66,7 +66,7 @@ def _log1p(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @_log1p.defjvp
-def _log1p_jvp(primals, tangents):
+def _log1p_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     is_positive = x > -1.0
     return _log1p(x), jnp.where(is_positive, 1.0 / jnp.where(is_positive, 1.0 + x, 1.0), 0.0) * dx
@@ -79,7 +79,7 @@ def _erfcx(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @_erfcx.defjvp
-def _erfcx_jvp(primals, tangents):
+def _erfcx_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     is_finite = x > _ERFCX_OVERFLOWS
     inside = jnp.where(is_finite, x, 0.0)

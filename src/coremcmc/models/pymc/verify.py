@@ -136,7 +136,7 @@ def _telling_rows(columns: Mapping[str, np.ndarray], num_rows: int) -> np.ndarra
 def _evaluate(translated: Any, position: Any, rows: Any) -> tuple[float, np.ndarray, list[str]]:
     """Return what JAX computes: the prior, each row's term, and whose gradient is not finite."""
 
-    def evaluate(flat, stored):
+    def evaluate(flat: Any, stored: Any) -> Any:
         here = unravel(flat)
         terms = translated.loglikelihood_fn(here, prepared(translated, stored))
         return translated.logprior_fn(here) + terms.sum(), (translated.logprior_fn(here), terms)
