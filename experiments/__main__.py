@@ -1,5 +1,6 @@
 """``python -m experiments``: the paper's study from the command line."""
 
+import json
 import os
 import shutil
 import sys
@@ -15,7 +16,7 @@ if shutil.which("nvidia-smi") is None:
 
 from experiments.errors import StudyError
 from experiments.scales import SCALES, Scale, scale_named, stop_after
-from experiments.tasks import TASKS, task_named
+from experiments.tasks import TASKS, VARIANTS, task_named
 
 app = typer.Typer(
     help="Reproduce the study of Hot DoG: six models, every method, every figure.",
@@ -86,10 +87,14 @@ def list_jobs(
     from rich.console import Console
     from rich.table import Table
 
+    from experiments.runner import is_of_program
+    from experiments.sources import program_digest
+
     sizes = scale_named(scale)
     store, folder = _store(results, sizes), _data_folder(data)
     table = Table("job", "data", "iterations", "µs per iteration and run", "device")
-    for job in _jobs(sizes, None, None):
+    extra = [job for job in _jobs(sizes, [*VARIANTS], None) if store.facts(job)]
+    for job in _jobs(sizes, None, None) + extra:
         try:
             origin = job.task.load(folder).origin
         except StudyError as error:
@@ -97,6 +102,8 @@ def list_jobs(
         facts = store.facts(job) or {}
         problem = store.problem(job)
         done = problem or f"{facts.get('num_iterations', 0):,} of {sizes.num_iterations:,}"
+        if facts and not is_of_program(facts, json.dumps({"program": program_digest(job.task)})):
+            done += ", of another program"
         speed = facts.get("microseconds_per_iteration_and_run")
         speed = "" if speed is None else f"{speed:.2f}"
         table.add_row(job.name, origin, done, speed, facts.get("device", ""))
@@ -173,6 +180,36 @@ def run(
 
 
 @app.command()
+def replay(
+    scale: ScaleOption = "paper",
+    results: ResultsOption = None,
+    data: DataOption = None,
+    task: TaskOption = None,
+    coreset_size: SizeOption = None,
+    seed: Annotated[int, typer.Option(help="That of the run.")] = 0,
+) -> None:
+    """Run the first 200 iterations of finished jobs again, and compare with what is stored."""
+    from experiments.references import load_reference
+    from experiments.runner import Plan, replay_finished
+
+    sizes = scale_named(scale)
+    store, folder = _store(results, sizes), _data_folder(data)
+    folders = _reference_folders(store.folder)
+    chosen = _jobs(sizes, task or [*TASKS, *VARIANTS], coreset_size)
+    jobs = [job for job in chosen if store.facts(job) is not None]
+    plan = Plan(
+        jobs,
+        store,
+        sizes.num_iterations,
+        folder,
+        lambda job, dataset: load_reference(job.task, dataset, folders),
+        seed,
+    )
+    for job in jobs:
+        typer.echo(f"{job.name}: {replay_finished(plan, job)}")
+
+
+@app.command()
 def figures(
     scale: ScaleOption = "paper",
     results: ResultsOption = None,
@@ -217,6 +254,24 @@ def page(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StudyError(f"--out {out}: cannot write there: {error}") from None
+
+
+@app.command()
+def theorem(
+    out: Annotated[
+        Path | None, typer.Option(help="File for the numbers; the repository's if not given.")
+    ] = None,
+) -> None:
+    """Compute anew what is said of the convergence theorem (a minute or two)."""
+    from experiments.theorem import STORED, look
+
+    path = out or STORED
+    content = json.dumps(look(), sort_keys=True) + "\n"
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"--out {path}: cannot write there: {error}") from None
+    typer.echo(path)
 
 
 @app.command()

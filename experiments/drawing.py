@@ -21,7 +21,15 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocato
 from experiments.methods import METHODS
 from experiments.tasks import TASKS
 
-__all__ = ["WIDTH", "curve_panels", "gate_panels", "grid_panels", "save", "start_panels"]
+__all__ = [
+    "WIDTH",
+    "curve_panels",
+    "gate_panels",
+    "grid_panels",
+    "save",
+    "start_panels",
+    "theorem_panel",
+]
 
 WIDTH = 6.75  # inches, of both columns
 _SMALL, _NORMAL = 7.0, 7.5  # points
@@ -264,6 +272,29 @@ def _shade(colour: str, order: int) -> tuple[float, ...]:
     """Mix a colour with white, the more the later in the grid."""
     white = min(0.13 * order, 0.6)
     return tuple((1 - white) * part + white for part in to_rgb(colour))
+
+
+def theorem_panel(table: pd.DataFrame, bound: float) -> Figure:
+    """Draw squared distances from the exact weights, and what the theorem says of them."""
+    figure, axes = _figure(1, 1, 2.9)
+    axis, time = axes[0, 0], table["iteration"]
+    for name, colour in (("algorithm_2", ORANGE), ("appendix_c", BLUE)):
+        axis.plot(time, table[name], color=colour, lw=1.3)
+    late = table[time >= 1_000]
+    rate = late["algorithm_2"].iloc[0] * (late["iteration"].iloc[0] / late["iteration"]) ** 0.5
+    axis.plot(late["iteration"], rate, color="0.5", lw=1.0, ls="--")
+    axis.axhline(bound, color="0.5", lw=1.0, ls=":")
+    _log(axis, "x"), _log(axis, "y", 9)
+    axis.set_xlabel("iteration", fontsize=_NORMAL)
+    axis.set_ylabel("mean of ‖w − w*‖²", fontsize=_NORMAL)
+    handles = [
+        Line2D([], [], color=ORANGE, lw=2, label="Algorithm 2"),
+        Line2D([], [], color=BLUE, lw=2, label="Appendix C.1"),
+        Line2D([], [], color="0.5", lw=1, ls="--", label="c/√t"),
+        Line2D([], [], color="0.5", lw=1, ls=":", label="MB², the proof's bound"),
+    ]
+    _around(figure, [handles])
+    return figure
 
 
 def gate_panels(table: pd.DataFrame, panels: Sequence[tuple[str, str]], threshold: float) -> Figure:

@@ -5,6 +5,7 @@ its configurations differ in their optimizer alone, so that methods are compared
 Inside a chunk of iterations nothing leaves the device.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ import numpy as np
 
 import coremcmc
 from experiments.datasets import Dataset
-from experiments.methods import METHODS, configs, one_of
+from experiments.methods import METHODS, Config, configs, one_of
 from experiments.scales import Scale
 from experiments.store import Job
 
@@ -80,20 +81,31 @@ def _select(task: Any, data: coremcmc.MemoryData, size: int, seed: list[int]) ->
     return np.sort(rng.choice(data.num_rows, size, replace=False))
 
 
-def build_program(job: Job, scale: Scale, dataset: Dataset, seed: int = 0) -> Program:
-    """Choose the coresets and compile the job. Call it in 64-bit mode."""
+def build_program(
+    job: Job,
+    scale: Scale,
+    dataset: Dataset,
+    seed: int = 0,
+    *,
+    trials: Sequence[int] | None = None,
+    runs: Sequence[Config] | None = None,
+) -> Program:
+    """Choose the coresets and compile the job. Call it in 64-bit mode.
+
+    ``trials`` and ``runs`` are the scale's if not given; any of them are the same in any company.
+    """
     task, size = job.task, job.coreset_size
     columns = task.rows(dataset)
     data = coremcmc.MemoryData(columns)
     draw_start = task.start(columns) if task.start else None
-    runs = configs(scale)
+    runs = configs(scale) if runs is None else runs
     names = list(METHODS)
     index = jnp.array([names.index(run.method) for run in runs])
     parameter = jnp.array([run.parameter for run in runs])
     is_held = jnp.array([run.hot_start for run in runs])
     hot_start = coremcmc.HotStart(max_iterations=scale.max_hold)
 
-    trials = range(scale.num_trials)
+    trials = range(scale.num_trials) if trials is None else trials
     seeds = [[seed, size, trial, *task.problem.encode()] for trial in trials]
     chosen = [data.take(_select(task, data, size, s)) for s in seeds]
     rows = jax.tree.map(lambda *columns: jnp.stack(columns), *chosen)

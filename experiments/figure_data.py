@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from experiments import theorem
 from experiments.medians import CONFIG, JobResults, Results, quantiles, ratio
 from experiments.methods import METHODS
 from experiments.tasks import VARIANTS
@@ -16,6 +17,7 @@ __all__ = [
     "ratio_table",
     "start_jobs",
     "start_table",
+    "theorem_table",
     "tuned_table",
     "untuned_table",
 ]
@@ -132,3 +134,10 @@ def start_table(results: Results) -> pd.DataFrame:
         for start, job in (("near", near), ("far", far)):
             parts.append(_curves(results, [(name, job, *c) for c in configs]).assign(start=start))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_CURVE)
+
+
+def theorem_table() -> pd.DataFrame:
+    """Mean squared distances from the exact weights, an iteration a row."""
+    found = theorem.stored()
+    means = {name: curve["mean"] for name, curve in found["curves"].items()}
+    return pd.DataFrame({"iteration": found["iteration"], **means})

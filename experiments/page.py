@@ -15,6 +15,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 
+from experiments import theorem
 from experiments.claims import claim_tables
 from experiments.engine import NUM_CHAINS
 from experiments.medians import JobResults, Results, load_results, quantiles
@@ -95,6 +96,8 @@ def reproduction_page(store: Store) -> str:
         errors=_errors(results),
         costs=_costs(results),
         runaway=_runaway(results),
+        replayed=_replayed(results),
+        theorem=theorem.stored(),
     )
     return _wrapped(page)
 
@@ -192,6 +195,22 @@ def _costs(results: Results) -> dict[str, list[float]]:
         more = NUM_CHAINS * size * job.num_iterations
         found.setdefault(task, []).append(float(1 + more / runs["evaluations"].median()))
     return found
+
+
+def _replayed(results: Results) -> dict[str, Any]:
+    """How the stored beginnings of the jobs compare with a replay, where one is noted."""
+    every = [*results.jobs.values(), *results.variants.values()]
+    found = [job.facts["replayed"] for job in every if "replayed" in job.facts]
+    return {
+        "jobs": len(found),
+        "of": len(every),
+        "runs": sum(f["num_runs"] for f in found),
+        "agree": sum(f["agree_throughout"] for f in found),
+        "iterations": sorted({f["num_iterations"] for f in found}),
+        "until": min(f["agree_until"] for f in found),
+        "largest": max(f["largest_difference"] for f in found),
+        "devices": sorted({f["device"].upper() for f in found}),
+    }
 
 
 def _runaway(results: Results) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +21,16 @@ from experiments.engine import Carry, Program, Recorded, build_program
 from experiments.errors import StudyError
 from experiments.methods import METHODS
 from experiments.references import Reference
+from experiments.replay import Replay, replay
 from experiments.scales import Scale, record_iterations
+from experiments.sources import program_digest
 from experiments.store import Job, Store
 from experiments.tables import Records, tables_of
 
-__all__ = ["Plan", "run_jobs"]
+__all__ = ["Plan", "is_of_program", "replay_finished", "run_jobs"]
 
 _COMPILED_AHEAD = 3
+_OF_PROGRAM = ("program", "coremcmc")
 
 Report = Callable[[Job, int, float], None]
 
@@ -74,7 +77,7 @@ class Plan:
             "methods": {name: method.grid for name, method in METHODS.items()},
             "data": job.task.load(self.data).digest,
             "seed": self.seed,
-            "coremcmc": coremcmc.__version__,
+            "program": program_digest(job.task),
         }
         return json.dumps(facts, sort_keys=True)
 
@@ -136,12 +139,62 @@ def _is_finished(plan: Plan, job: Job) -> bool:
     facts = plan.store.facts(job)
     if facts is None:
         return False
-    if facts.get("identity") != plan.identity(job):
+    identity = plan.identity(job)
+    if not _same_study(facts.get("identity"), identity):
         raise StudyError(
             f"--results {plan.store.folder}: the job {job.name} there is of another version, seed "
             "or data set. Give another folder."
         )
-    return facts["num_iterations"] >= plan.num_iterations
+    if facts["num_iterations"] < plan.num_iterations:
+        return False
+    if not is_of_program(facts, identity):
+        replay_finished(plan, job)
+    return True
+
+
+def _same_study(stored: Any, now: str) -> bool:
+    """Whether two identities differ in the program alone, by its digest or its older version."""
+    try:
+        parts = json.loads(stored), json.loads(now)
+        kept = [{k: v for k, v in part.items() if k not in _OF_PROGRAM} for part in parts]
+    except (TypeError, ValueError, AttributeError):
+        return False
+    return kept[0] == kept[1]
+
+
+def is_of_program(facts: dict[str, Any], identity: str) -> bool:
+    """Whether results are of this very program, or have been replayed with it."""
+    program = json.loads(identity)["program"]
+    if (facts.get("replayed") or {}).get("program") == program:
+        return True
+    try:
+        return json.loads(facts["identity"]).get("program") == program
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+
+
+def replay_finished(plan: Plan, job: Job, trials: Sequence[int] | None = None) -> Replay:
+    """Replay the beginning of a finished job, and note in its record that it agrees.
+
+    All trials where the device is the one that ran them, whose roundings depend on the company;
+    else the first, if not told otherwise.
+    """
+    facts = plan.store.facts(job) or {}
+    if trials is None and jax.devices()[0].device_kind != facts.get("device"):
+        trials = [0]
+    dataset = job.task.load(plan.data)
+    reference = plan.reference(job, dataset)
+    found = replay(job, plan.store, dataset, reference, seed=plan.seed, trials=trials)
+    if not found.agrees:
+        raise StudyError(
+            f"--results {plan.store.folder}: the job {job.name} there is stale: the program has "
+            f"changed since, and in a replay {found}. Delete its folder to run it again, or give "
+            "another folder."
+        )
+    program = program_digest(job.task)
+    plan.store.amend(job, replayed={"program": program, **found.facts()})
+    plan.say(f"job {job.name} is of another program, but counts as done: {found}.")
+    return found
 
 
 def _run(

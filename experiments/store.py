@@ -226,6 +226,11 @@ class Store:
         except Exception as error:
             raise StudyError(f"{path} is corrupt ({error})") from None
 
+    def amend(self, job: Job, **facts: Any) -> None:
+        """Add to what is known about a job; its tables stay as they are."""
+        with self._writing():
+            _write_json(self.path(job, "job.json"), (self.facts(job) or {}) | facts)
+
     def drop_checkpoint(self, job: Job) -> None:
         """Forget where to go on: there is nowhere left to go."""
         self.path(job, "checkpoint.npz").unlink(missing_ok=True)

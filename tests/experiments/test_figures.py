@@ -185,7 +185,7 @@ def test_two_starts_are_drawn_where_there_are_two(tmp_path):
     by_hand = [medians("sparse", SMALL, "dog", 1e-3, False, t) for t in line["iteration"]]
     np.testing.assert_allclose(line["z2"], by_hand, rtol=1e-5)
     names = [picture.name for picture in pictures(load_results(store))]
-    assert names == [*NAMES, "starts"]
+    assert names == [*NAMES, "starts", "theorem"]
 
 
 @pytest.mark.parametrize("name", ["fig1", "fig3", "fig4", "fig5", "fig6", "fig7"])

@@ -23,14 +23,21 @@ LITERALS = {
     "counts of what the sentence lists": {"6", "4", "18", "17", "72"},
     "the flights: the authors' rows and cancellations, ours": {"98,673", "0.058", "57", "50", "33"},
     "of docs/benchmarks.md": {"3.1·10⁻⁵"},
-    "quartiles, by name": {"75", "25"},
+    "quantiles, by name": {"75", "25", "99"},
     "64-bit": {"64"},
+    "the toy of the theorem: d, N, M and the theorem's power": {"3", "20", "4", "1", "2"},
+    "what is replayed: iterations and tolerance": {"200", "10⁻⁸", "20"},
 }
 
 
 @pytest.fixture(scope="module")
 def store():
     return Store(ROOT / "experiments" / "results" / "paper", SCALES["paper"])
+
+
+@pytest.fixture(scope="module")
+def results(store):
+    return load_results(store)
 
 
 def test_every_number_of_the_page_follows_from_the_results(store):
@@ -48,9 +55,9 @@ def test_the_text_brings_no_numbers_of_its_own():
     assert "| bikes | ours | 1000 | 3.1e-05 " in benchmarks
 
 
-def test_the_readme_quotes_the_page(store):
+def test_the_readme_quotes_the_page(results):
     """Its sentence on the study, number by number."""
-    tables = claim_tables(load_results(store))
+    tables = claim_tables(results)
     readme = " ".join((ROOT / "README.md").read_text().split())
     adam = tables["6a"]["Hot DoG / ADAM, hot start, of medians"]
     assert f"is {number(adam.min())} to {number(adam.max())} times that of the best-tuned" in readme
@@ -60,13 +67,12 @@ def test_the_readme_quotes_the_page(store):
     short = tables["6c"][(tables["6c"]["start"] == "near") & (tables["6c"]["method"] != "Prodigy")]
     near = short["default / Hot DoG"]
     assert f"end at {number(near.min())} to {number(near.max())} times its error" in readme
-    job = load_results(store).jobs["logistic", 100]
+    job = results.jobs["logistic", 100]
     worse = job.final("hot_dog", 1e-3, True) > job.final("adam", 1e-3, False)
     assert f"run away in {worse.sum()} of {len(worse)} trials" in readme
 
 
-def test_no_job_is_shorter_than_the_papers(store):
-    results = load_results(store)
+def test_no_job_is_shorter_than_the_papers(results):
     assert results.missing() == []
     for job in (*results.jobs.values(), *results.variants.values()):
         assert job.num_iterations == 200_000
