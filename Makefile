@@ -31,7 +31,7 @@ check: $(VENV)/.installed-dev lint types  ## the tests that take seconds
 
 # Each of the following has a virtual environment of its own; QUICK="-k words" runs fewer tests.
 test-lowest:  ## the quick tests at the lowest versions that pyproject.toml allows (needs uv)
-	uv venv --quiet --clear --python 3.11 $(VENV)-lowest
+	uv venv --quiet --no-python-downloads --clear --python 3.11 $(VENV)-lowest
 	uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct -e '.[arviz,examples,notebook,numpyro,pymc]'
 	uv pip install --quiet --python $(VENV)-lowest --group test
 	$(VENV)-lowest/bin/python $(PYTEST) -m "not slow" $(QUICK)
