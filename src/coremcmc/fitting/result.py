@@ -41,10 +41,10 @@ class Fit:
     draws
         The same draws as named parameters on a person's scale: chains × records × shape.
     traces
-        One array each, an entry a record: ``iteration``, ``gradient_norm``,
-        ``hot_start_statistic``, ``is_hot``, ``log_potentials`` (a column a chain),
-        ``num_evaluations`` (log density evaluations by the kernels so far), ``weights_sum``,
-        ``weights_max``, ``weights_num_zero``, ``weights_ess`` ((Σw)²/Σw²), ``position_sum``.
+        Arrays with an entry a record: ``iteration``, ``gradient_norm``, ``hot_start_statistic``,
+        ``is_hot``, ``log_potentials`` (a column a chain), ``num_evaluations`` (log densities so
+        far), ``weights_sum``, ``weights_max``, ``weights_num_zero``, ``weights_ess`` ((Σw)²/Σw²),
+        ``residual_variance``, ``control_ratio``, ``position_sum``.
     config
         Settings, seed, versions, model and data, as plain values.
     hot_start
@@ -52,8 +52,8 @@ class Fit:
     iteration
         How many iterations were done.
     stopped
-        Why the run ended: ``"finished"``, ``"settled"`` (``num_iterations="auto"`` saw nothing
-        change any more), ``"interrupted"``, or ``"running"`` in a checkpoint.
+        Why the run ended: ``"finished"``, ``"settled"`` (of ``num_iterations="auto"``),
+        ``"interrupted"``, ``"failed"`` (in the exception's ``fit``); ``"running"`` in a checkpoint.
     stop_reason
         The same in words, with the numbers that decided it.
     seconds

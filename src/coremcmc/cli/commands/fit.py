@@ -157,7 +157,7 @@ def fit(
     draws: Annotated[
         int | None,
         typer.Option(
-            help="Posterior draws of each chain, once trained; 1,000 by default.",
+            help="Posterior draws of each chain, once trained; 2,000 by default.",
             rich_help_panel=_RUN,
         ),
     ] = None,
