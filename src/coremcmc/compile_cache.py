@@ -67,14 +67,14 @@ def _machine() -> str:
     return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: Path, most_bytes: int = _MOST_BYTES) -> None:
     """Remove the oldest half once the folder has grown large."""
     found = sorted((p.stat().st_mtime, p.stat().st_size, p) for p in folder.iterdir())
     left = sum(size for _, size, _ in found)
-    if left <= _MOST_BYTES:
+    if left <= most_bytes:
         return
     for _, size, path in found:
-        if left <= _MOST_BYTES // 2:
+        if left <= most_bytes // 2:
             return
         path.unlink(missing_ok=True)
         left -= size

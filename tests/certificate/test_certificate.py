@@ -11,7 +11,7 @@ import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation
 from coremcmc.certificate.certificate import Certificate, reweighted
 from coremcmc.certificate.certificate import judge as judge_certificate
-from coremcmc.certificate.certify import _estimated, certify
+from coremcmc.certificate.certify import Judging, _estimated, certify
 from coremcmc.data import MemoryData
 from coremcmc.data.passes import full_pass
 from coremcmc.fitting.draws import sample_target
@@ -181,10 +181,7 @@ MODEL = coremcmc.LogisticRegression()
 DATA = coremcmc.logistic_data(seed=3, num_rows=4_000, num_features=2)
 
 
-@pytest.fixture
-def few_rows(monkeypatch):
-    """Estimates from 2 × 300 of the 4,000 rows, so that they are noisy."""
-    monkeypatch.setattr("coremcmc.certificate.certify._ESTIMATE_ROWS", 300)
+FEW_ROWS = Judging(estimate_rows=300)  # twice so many of the 4,000, so that estimates are noisy
 
 
 @pytest.fixture(scope="module")
@@ -210,14 +207,14 @@ def coreset_draws(laplace, indices, weights, seed):
     return np.asarray(draws)
 
 
-def both_ways(guided, weights, indices, seed=0):
+def both_ways(guided, weights, indices, seed=0, judging=FEW_ROWS):
     """The certificate by a pass and by an estimate, of the same draws."""
     laplace, control = guided
     draws = coreset_draws(laplace, indices, weights, seed)
     rows = {name: column[indices] for name, column in DATA.items()}
     arguments = (MODEL, MemoryData(DATA), rows, weights, draws)
     names = ["beta[0]", "beta[1]", "beta[2]"]
-    return [certify(*arguments, names, control=c) for c in (None, control)]
+    return [certify(*arguments, names, control=c, judging=judging) for c in (None, control)]
 
 
 def some_weights(seed, size=400, spread=0.0):
@@ -227,7 +224,7 @@ def some_weights(seed, size=400, spread=0.0):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_estimate_agrees_with_the_pass_within_its_noise(guided, few_rows, seed):
+def test_an_estimate_agrees_with_the_pass_within_its_noise(guided, seed):
     """The noise is a function of θ with a known variance, so √V is off by at most its root."""
     weights, indices = some_weights(seed, 4_000, spread=0.1 * seed)
     exact, estimate = both_ways(guided, weights, indices, seed)
@@ -246,7 +243,7 @@ def test_an_estimate_agrees_with_the_pass_within_its_noise(guided, few_rows, see
         assert exact.squared_z > 1e-4
 
 
-def test_the_noise_that_is_told_is_the_noise_that_there_is(guided, few_rows):
+def test_the_noise_that_is_told_is_the_noise_that_there_is(guided):
     """Over rows in forty orders, and so forty subsamples; 4.5 standard errors of the ratio."""
     laplace, _ = guided
     flat = laplace.draw(np.random.default_rng(5), 60)
@@ -257,7 +254,7 @@ def test_the_noise_that_is_told_is_the_noise_that_there_is(guided, few_rows):
         centre = {"beta": laplace.mean + 4.0 * laplace.sd}
         likelihood = full_pass(data, SumDerivatives(MODEL), centre)
         control = make_control(MODEL, data, centre, likelihood, np.arange(10), 5.0)
-        sums, noise = _estimated(MODEL, data, control, flat)
+        sums, noise = _estimated(MODEL, data, control, flat, 300)
         exact = full_pass(data, SumOfLogLikelihoods(MODEL), {"beta": flat})
         told.append(noise)
         found.append(np.var(sums - exact, ddof=1))
@@ -268,14 +265,14 @@ def test_the_noise_that_is_told_is_the_noise_that_there_is(guided, few_rows):
 
 def test_an_estimate_from_all_rows_has_no_noise(guided):
     weights, indices = some_weights(7)
-    exact, estimate = both_ways(guided, weights, indices)
+    exact, estimate = both_ways(guided, weights, indices, judging=Judging())
     assert estimate.noise_variance == 0.0
     assert estimate.residual_variance == pytest.approx(exact.residual_variance, rel=1e-6)
     assert estimate.verdict == exact.verdict
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_corrupted_coreset_is_never_good_by_an_estimate(guided, few_rows, seed):
+def test_a_corrupted_coreset_is_never_good_by_an_estimate(guided, seed):
     exact, estimate = both_ways(guided, *some_weights(seed, spread=1.0), seed)
     assert exact.verdict != "good"
     assert estimate.verdict != "good"

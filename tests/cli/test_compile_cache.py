@@ -53,17 +53,16 @@ def test_without_a_place_to_write_nothing_is_kept(tmp_path):
     assert chosen(tmp_path, XDG_CACHE_HOME=str(tmp_path / "file")) == "None"
 
 
-def test_a_large_cache_loses_its_oldest_entries(tmp_path, monkeypatch):
+def test_a_large_cache_loses_its_oldest_entries(tmp_path):
     import os
 
-    monkeypatch.setattr(compile_cache, "_MOST_BYTES", 1000)
     for age in range(10):
         path = tmp_path / f"program-{age}"
         path.write_bytes(b"x" * 200)
         os.utime(path, (1e9 - age, 1e9 - age))
-    compile_cache._prune(tmp_path)
+    compile_cache._prune(tmp_path, 1000)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["program-0", "program-1"]
-    compile_cache._prune(tmp_path)
+    compile_cache._prune(tmp_path, 1000)
     assert len(list(tmp_path.iterdir())) == 2
 
 

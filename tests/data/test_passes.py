@@ -1,5 +1,6 @@
 """A full pass counts every row once, whatever the number of rows."""
 
+import functools
 from dataclasses import dataclass
 
 import jax
@@ -8,16 +9,12 @@ import numpy as np
 import pytest
 
 from coremcmc.data import MemoryData, passes
-from coremcmc.data.passes import full_pass
 from coremcmc.fitting.progress import PassBar
 
 BLOCK = 64
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Blocks of 64 rows, so that a few hundred rows make several."""
-    monkeypatch.setattr(passes, "_BLOCK_ROWS", BLOCK)
+full_pass = functools.partial(passes.full_pass, block_rows=BLOCK)  # several, of few rows
 
 
 @dataclass(frozen=True)

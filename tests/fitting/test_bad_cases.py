@@ -8,6 +8,8 @@ from scipy import stats
 
 import coremcmc
 from coremcmc import FitError, FunctionModel, LogisticRegression
+from coremcmc.fitting.settings import Limits
+from coremcmc.posterior.mode import ModeSearch
 
 pytestmark = [
     pytest.mark.slow,
@@ -84,7 +86,6 @@ def test_more_parameters_than_a_matrix_can_hold_need_none(monkeypatch):
     def refuse(*_):
         raise AssertionError("a matrix of second derivatives")
 
-    monkeypatch.setattr("coremcmc.posterior.mode._MOST_DIMENSIONS", 29)
     monkeypatch.setattr("coremcmc.certificate.other_modes.weighted_derivatives", refuse)
     monkeypatch.setattr("coremcmc.posterior.derivatives.weighted_derivatives", refuse)
     monkeypatch.setattr("jax.numpy.linalg.cholesky", refuse)
@@ -94,8 +95,9 @@ def test_more_parameters_than_a_matrix_can_hold_need_none(monkeypatch):
         lambda theta, rows: -0.5 * jnp.sum((rows - theta) ** 2, axis=1),
         lambda key: jax.random.normal(key, (30,)),
     )
+    limits = Limits(mode=ModeSearch(most_parameters=29))
     with pytest.warns(UserWarning, match="has 30 parameters, too many"):
-        fit = coremcmc.fit(model, x, 100, **SHORT)
+        fit = coremcmc.fit(model, x, 100, limits=limits, **SHORT)
     assert fit.stopped == "finished"
     assert fit.config["settings"]["kernel"] is None
     assert np.isfinite(fit.coreset.weights).all()

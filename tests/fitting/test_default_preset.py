@@ -11,8 +11,9 @@ import coremcmc
 from coremcmc import Fit, FunctionModel, LogisticRegression, SparseRegression, Stratified
 from coremcmc.algorithm.loop import run_piece
 from coremcmc.algorithm.stopping import Stopping
-from coremcmc.fitting.settings import Pacing
-from coremcmc.gradient.control_passes import revised
+from coremcmc.certificate.certify import Judging
+from coremcmc.fitting.settings import Limits, Pacing
+from coremcmc.gradient.control_passes import ControlPasses, revised
 
 pytestmark = [
     pytest.mark.slow,
@@ -155,23 +156,18 @@ def test_resuming_gives_the_same_bits(fitted, tmp_path, monkeypatch):
         short_fit(checkpoint=path, resume=True, control_variate=False)
 
 
-EARLY = Stopping(first_check=50)
-
-
-@pytest.fixture
-def always_revised(monkeypatch):
-    """Checks at 50, 100 and 200 iterations; whatever the chains do, they live elsewhere."""
-    monkeypatch.setattr("coremcmc.gradient.control_passes._ELSEWHERE", -1.0)
+# Checks at 50, 100 and 200 iterations; whatever the chains do, they live elsewhere.
+REVISED = Limits(stopping=Stopping(first_check=50), control=ControlPasses(elsewhere=-1.0))
 
 
 @pytest.mark.parametrize(
     ("after", "revisions"), [(49, 0), (50, 1), (100, 2)], ids=["before", "after one", "after two"]
 )
 def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
-    always_revised, tmp_path, monkeypatch, after, revisions
+    tmp_path, monkeypatch, after, revisions
 ):
     """Interrupted at the check itself, before it revises, or some iterations after a revision."""
-    options = {"num_iterations": 200, "num_draws": 100, "stopping": EARLY}
+    options = {"num_iterations": 200, "num_draws": 100, "limits": REVISED}
     path = tmp_path / "run.npz"
     calls = []
     monkeypatch.setattr(
@@ -191,9 +187,10 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
     calls.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Fit, "save", save_and_interrupt)
-        slow = {"checkpoint_every": 0.0, "pacing": Pacing(seconds=0.0)}  # an iteration a piece
+        an_iteration_a_piece = dataclasses.replace(REVISED, pacing=Pacing(seconds=0.0))
+        slow = {**options, "checkpoint_every": 0.0, "limits": an_iteration_a_piece}
         with pytest.warns(UserWarning, match="interrupted"):
-            part = short_fit(checkpoint=path, **slow, **options)
+            part = short_fit(checkpoint=path, **slow)
     assert part.iteration == after + 1
     assert len(calls) == revisions
     assert ("controlrevised_at" in part.state) == (revisions > 0)
@@ -204,13 +201,13 @@ def test_resuming_with_a_control_variate_that_was_revised_gives_the_same_bits(
 
 
 def test_a_control_variate_that_is_moved_or_switched_off_costs_no_compilation(
-    always_revised, monkeypatch
+    monkeypatch,
 ):
-    short_fit(num_iterations=200, stopping=EARLY)
+    short_fit(num_iterations=200, limits=REVISED)
     before = run_piece._cache_size()
-    monkeypatch.setattr("coremcmc.gradient.control_passes._ELSEWHERE", np.inf)
+    never = dataclasses.replace(REVISED, control=ControlPasses(elsewhere=np.inf))
     monkeypatch.setattr("coremcmc.gradient.control_passes.np.median", lambda x: 2.0)
-    off = short_fit(num_iterations=200, stopping=EARLY)
+    off = short_fit(num_iterations=200, limits=never)
     assert off.state["controlrevised_at"] == 100
     assert run_piece._cache_size() == before
 
@@ -220,7 +217,7 @@ def test_a_control_variate_that_is_moved_or_switched_off_costs_no_compilation(
 
 def test_it_says_why_it_stopped_also_after_resuming(tmp_path):
     """A cap of 120 iterations that a residual which never counts as flat runs into."""
-    never = {"stopping": Stopping(first_check=60, longest=120, still_falling=np.inf)}
+    never = {"limits": Limits(Stopping(60, 120, still_falling=np.inf))}
     path = tmp_path / "run.npz"
     capped = short_fit(num_iterations="auto", checkpoint=path, **never)
     assert capped.iteration == 120
@@ -237,7 +234,7 @@ def test_it_says_why_it_stopped_also_after_resuming(tmp_path):
 
 def test_it_stops_by_itself_and_says_so():
     at_once = Stopping(60, 240, still_falling=0.0, still_worth_it=0.0, mean_change=np.inf)
-    fit = short_fit(num_iterations="auto", stopping=at_once)
+    fit = short_fit(num_iterations="auto", limits=Limits(at_once))
     assert (fit.iteration, fit.stopped) == (60, "settled")
     assert "stopped      nothing changes any more: residual variance" in fit.summary()
     assert short_fit(num_iterations=60).stop_reason == (
@@ -258,13 +255,13 @@ def test_a_poor_coreset_is_a_warning_with_its_verdict_in_the_summary():
 
 def test_a_verdict_without_a_pass(fitted, monkeypatch):
     """The draws are the same, so the two certificates differ by the noise only."""
-    monkeypatch.setattr("coremcmc.certificate.certify._ESTIMATE_ROWS", 500)
     passes = []
     monkeypatch.setattr(
         "coremcmc.certificate.certify.full_pass",
         lambda *_, **__: passes.append(0) or np.zeros(0),
     )
-    estimate = short_fit(certificate="estimate")
+    few = Limits(certificate=Judging(estimate_rows=500))
+    estimate = short_fit(certificate="estimate", limits=few)
     assert not passes
     np.testing.assert_array_equal(estimate.sampled_positions, fitted.sampled_positions)
     assert estimate.certificate.noise_variance > 0

@@ -23,7 +23,7 @@ import coremcmc
 from coremcmc import Fit, FunctionModel, GaussianLocation, HotStart, LogisticRegression, Stratified
 from coremcmc.algorithm.loop import init_loop, run_piece
 from coremcmc.algorithm.step import CoresetMCMC
-from coremcmc.fitting.settings import Pacing
+from coremcmc.fitting.settings import Limits, Pacing
 from coremcmc.kernels import GaussianExact
 from coremcmc.optimizers import OPTIMIZERS
 
@@ -327,7 +327,7 @@ def test_large_data_are_moved_after_the_compilation_which_happens_once(monkeypat
     )
     before = run_piece._cache_size()
     with jax.log_compiles(), warnings_of_compilation(order):
-        ahead = short_fit(num_iterations=60, thin=4, pacing=Pacing(large_data=0))
+        ahead = short_fit(num_iterations=60, thin=4, limits=Limits(pacing=Pacing(large_data=0)))
     assert order[0] == "compile"
     assert order.count("compile") == 1
     assert run_piece._cache_size() == before + 1

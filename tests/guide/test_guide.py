@@ -14,6 +14,7 @@ from scipy import stats
 from coremcmc.data import MemoryData
 from coremcmc.fitting.fit import prepare
 from coremcmc.fitting.settings import PRESETS
+from coremcmc.gradient.control_passes import ControlPasses
 from coremcmc.guide import guide as guide_module
 from coremcmc.guide.guide import make_guide
 from coremcmc.models import (
@@ -35,9 +36,10 @@ def logistic_rows(num_rows, scale, seed=0):
     return {"x": x, "y": (rng.random(num_rows) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)}
 
 
-def guide_of(rows, size, seed=0, model=MODEL, start=None):
+def guide_of(rows, size, seed=0, model=MODEL, start=None, **options):
     start = {"beta": jnp.zeros(rows["x"].shape[1])} if start is None else start
-    return make_guide(model, MemoryData(rows), size, start, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return make_guide(model, MemoryData(rows), size, start, rng, **options)
 
 
 @pytest.fixture
@@ -116,14 +118,11 @@ def test_a_single_row_that_dominates_is_always_in(known_mode):
     np.testing.assert_allclose(weight, 1.0)  # it stands for itself only
 
 
-def test_exact_rows_are_those_with_the_largest_remainders(monkeypatch):
+def test_exact_rows_are_those_with_the_largest_remainders():
     """Across blocks, against a sort of all rows at once."""
-    monkeypatch.setattr(guide_module, "NUM_EXACT", 25)
-    monkeypatch.setattr(guide_module, "BLOCK_ROWS", 128)
     rows = logistic_rows(1_000, np.random.default_rng(1).gamma(0.5, 2.0, 1_000))
-    blocks = guide_of(rows, 30)
-    monkeypatch.setattr(guide_module, "BLOCK_ROWS", 1 << 14)
-    whole = guide_of(rows, 30)
+    blocks = guide_of(rows, 30, passes=ControlPasses(num_exact=25, block_rows=128))
+    whole = guide_of(rows, 30, passes=ControlPasses(num_exact=25))
     assert len(blocks.exact) == 25
     assert (np.diff(blocks.exact) > 0).all()
     np.testing.assert_array_equal(blocks.exact, whole.exact)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coremcmc.data import MemoryData
-from coremcmc.gradient.control_passes import NUM_EXACT, make_control, revised
+from coremcmc.gradient.control_passes import ControlPasses, make_control, revised
 from coremcmc.gradient.control_variate import EstimatedSums, row_spreads
 from coremcmc.guide import importance as near_posterior_module
 from coremcmc.guide.least_squares_weights import enough_rows
@@ -204,7 +204,7 @@ def test_how_many_rows_are_enough():
 
 
 def control_of(rows, laplace, ratio=5.0):
-    exact = np.arange(NUM_EXACT)
+    exact = np.arange(ControlPasses().num_exact)
     return make_control(MODEL, MemoryData(rows), laplace.position, laplace.likelihood, exact, ratio)
 
 
@@ -227,7 +227,7 @@ def test_chains_elsewhere_move_the_centre(rows, laplace):
     probability = 1 / (1 + np.exp(-rows["x"] @ centre))
     np.testing.assert_allclose(found.gradient, rows["x"].T @ (rows["y"] - probability), atol=1e-8)
     assert float(found.strength) == 1.0
-    assert found.exact_indices.shape == (NUM_EXACT,)
+    assert found.exact_indices.shape == (ControlPasses().num_exact,)
     assert (np.diff(found.exact_indices) > 0).all()
 
 
@@ -250,7 +250,7 @@ def test_where_the_sum_overflows_at_the_chains_the_centre_stays_and_it_may_be_sw
         return jnp.where(jnp.abs(beta[0] - 50.0) < 1.0, jnp.nan, terms)
 
     model = FunctionModel(lambda beta: jnp.zeros(()), loglikelihood, lambda key: jnp.zeros(3))
-    data, exact = MemoryData(rows), np.arange(NUM_EXACT)
+    data, exact = MemoryData(rows), np.arange(ControlPasses().num_exact)
     centre = laplace.position["beta"]
     control = make_control(model, data, centre, laplace.likelihood, exact, 5.0)
     chains = chains_at(laplace, 0.0) + np.array([50.0, 0.0, 0.0]) - laplace.mean

@@ -18,7 +18,7 @@ from coremcmc.models import (
     PoissonRegression,
     SparseRegression,
 )
-from coremcmc.posterior.mode import Laplace, NoModeError, laplace_approximation
+from coremcmc.posterior.mode import Laplace, ModeSearch, NoModeError, laplace_approximation
 
 FALSE_ALARM = 1e-4
 
@@ -99,23 +99,23 @@ def hessian_of(loss, x):
     return -np.stack(columns)
 
 
-def test_more_rows_than_the_pilot_give_the_mode_of_all_rows(monkeypatch):
+def test_more_rows_than_the_pilot_give_the_mode_of_all_rows():
     """Ordered data: the pilot's rows alone would not do."""
-    monkeypatch.setattr("coremcmc.posterior.mode._PILOT_ROWS", 50)
     x = np.sort(np.random.default_rng(3).standard_normal(1_003))[:, None] ** 3
-    found = laplace_approximation(GaussianLocation(), MemoryData({"x": x}), {"theta": jnp.zeros(1)})
+    data, start = MemoryData({"x": x}), {"theta": jnp.zeros(1)}
+    found = laplace_approximation(GaussianLocation(), data, start, search=ModeSearch(50))
     np.testing.assert_allclose(found.mean, x.sum(0) / 1_004, rtol=1e-9)
 
 
-def test_rare_events_that_the_pilot_misses_are_found_on_all_rows(monkeypatch):
+def test_rare_events_that_the_pilot_misses_are_found_on_all_rows():
     """The pilot has no positive at all: flat there, and yet no reason to give up."""
-    monkeypatch.setattr("coremcmc.posterior.mode._PILOT_ROWS", 50)
     rng = np.random.default_rng(4)
     x = np.column_stack([np.ones(1_003), rng.standard_normal(1_003)])
     pilot = np.unique(np.linspace(0, 1_002, 50).astype(int))
     y = np.zeros(1_003, int)
     y[np.setdiff1d(np.arange(1_003), pilot)[:30]] = 1
-    found = laplace_approximation(flat_logistic(2), MemoryData({"x": x, "y": y}), jnp.zeros(2))
+    data, search = MemoryData({"x": x, "y": y}), ModeSearch(pilot_rows=50)
+    found = laplace_approximation(flat_logistic(2), data, jnp.zeros(2), search=search)
     fitted = 1 / (1 + np.exp(-x @ found.mean))
     np.testing.assert_allclose(x.T @ (y - fitted), 0.0, atol=1e-6)  # the score equations
 
@@ -140,17 +140,17 @@ def many_parameters(num_rows=1_500, dimension=60):
 
 
 @pytest.mark.parametrize("pilot", [1 << 14, 50], ids=["few rows", "many rows"])
-def test_many_parameters_need_fewer_second_derivatives(monkeypatch, pilot):
+def test_many_parameters_need_fewer_second_derivatives(pilot):
     """The same mode as by Newton's method alone; with many rows the pilot must not undo the climb.
 
     Newton's own starts: one where the rows are few, the pilot's mode where they are many.
     """
-    monkeypatch.setattr("coremcmc.posterior.mode._PILOT_ROWS", pilot)
     model, rows = many_parameters()
     data, start = MemoryData(rows), jnp.full(60, 0.3)
-    climbed = laplace_approximation(model, data, start)
-    monkeypatch.setattr("coremcmc.posterior.mode._COSTLY_HESSIAN", 1_000)
-    alone = laplace_approximation(model, data, start)
+    climbed = laplace_approximation(model, data, start, search=ModeSearch(pilot))
+    alone = laplace_approximation(
+        model, data, start, search=ModeSearch(pilot, costly_hessian=1_000)
+    )
     difference = climbed.mean - alone.mean
     assert np.sqrt(difference @ alone.precision @ difference) < 1e-5
     np.testing.assert_allclose(climbed.precision, alone.precision, rtol=1e-6, atol=1e-6)
@@ -158,8 +158,7 @@ def test_many_parameters_need_fewer_second_derivatives(monkeypatch, pilot):
     assert climbed.num_passes <= 3
 
 
-def test_a_climb_into_an_overflow_is_left_to_newtons_method(monkeypatch):
-    monkeypatch.setattr("coremcmc.posterior.mode._COSTLY_HESSIAN", 1)
+def test_a_climb_into_an_overflow_is_left_to_newtons_method():
     model = FunctionModel(
         logprior=lambda theta: jnp.zeros(()),
         loglikelihood=lambda theta, rows: (
@@ -168,16 +167,18 @@ def test_a_climb_into_an_overflow_is_left_to_newtons_method(monkeypatch):
         initial=lambda key: jnp.ones(2),
     )
     rows = np.random.default_rng(10).poisson(0.05, 2_000).astype(float)
-    found = laplace_approximation(model, MemoryData(rows), jnp.array([0.01, 3.0]))
+    start, search = jnp.array([0.01, 3.0]), ModeSearch(costly_hessian=1)
+    found = laplace_approximation(model, MemoryData(rows), start, search=search)
     np.testing.assert_allclose(found.mean, [rows.mean(), 0.0], rtol=1e-5, atol=1e-5)
 
 
-def test_too_many_parameters_for_a_matrix_are_refused_before_any_pass(monkeypatch):
-    monkeypatch.setattr("coremcmc.posterior.mode._MOST_DIMENSIONS", 59)
+def test_too_many_parameters_for_a_matrix_are_refused_before_any_pass():
     model, rows = many_parameters(num_rows=100)
     seen = []
-    with pytest.raises(NoModeError, match=r"60 parameters, too many .*at most 59"):
-        laplace_approximation(model, MemoryData(rows), jnp.zeros(60), progress=seen.append)
+    options = {"search": ModeSearch(most_parameters=59), "progress": seen.append}
+    with pytest.raises(NoModeError, match=r"60 parameters, too many .*at most 59") as raised:
+        laplace_approximation(model, MemoryData(rows), jnp.zeros(60), **options)
+    assert raised.value.is_large
     assert not seen
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from coremcmc.base import Model, Position, Rows
 from coremcmc.posterior.derivatives import Derivatives, weighted_derivatives
-from coremcmc.posterior.mode import NoModeError, first_position, is_too_large, newton
+from coremcmc.posterior.mode import ModeSearch, NoModeError, first_position, newton
 from coremcmc.pytrees import flatten, prepared, unflatten
 
 __all__ = ["unvisited_mode"]
@@ -20,7 +20,12 @@ _MARGIN = 7.0  # a mode whose mass is below e⁻⁷ of the visited one's is of n
 
 
 def unvisited_mode(
-    model: Model, stored_rows: Rows, weights: np.ndarray, draws: np.ndarray, seed: int = 0
+    model: Model,
+    stored_rows: Rows,
+    weights: np.ndarray,
+    draws: np.ndarray,
+    seed: int = 0,
+    search: ModeSearch = ModeSearch(),
 ) -> np.ndarray | None:
     """Climb from several of the model's own starts; return a mode that matters and is far.
 
@@ -35,7 +40,7 @@ def unvisited_mode(
     covariance make of a Gaussian, and matters if its own Gaussian's mass compares with that of
     the best visited mode.
     """
-    if not model.is_continuous or is_too_large(draws.shape[1]):
+    if not model.is_continuous or draws.shape[1] > search.most_parameters:
         return None
     rows = prepared(model, stored_rows)
     likelihood_at = _likelihood(model, rows, jnp.asarray(weights))

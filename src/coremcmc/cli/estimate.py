@@ -101,7 +101,9 @@ def estimate(
         if settings.is_guided or settings.certificate:
             compiling_passes, a_row = _time_of_passes(model, few)
             compiling += compiling_passes
-    fewest = settings.stopping.first_check if settings.stops_early else settings.num_iterations
+    fewest = (
+        settings.limits.stopping.first_check if settings.stops_early else settings.num_iterations
+    )
     return Estimate(
         num_rows=source.num_rows,
         num_parameters=dimension,

@@ -15,7 +15,7 @@ from coremcmc.base import DataSource
 
 __all__ = ["full_pass"]
 
-_BLOCK_ROWS = 1 << 14
+BLOCK_ROWS = 1 << 14
 
 
 def full_pass(
@@ -24,6 +24,7 @@ def full_pass(
     arguments: PyTree,
     *,
     progress: Callable[[int], None] | None = None,
+    block_rows: int = BLOCK_ROWS,
 ) -> PyTree:
     """Return Σ over blocks of ``function(arguments, rows, is_row)``.
 
@@ -38,6 +39,8 @@ def full_pass(
         Whatever the function depends on.
     progress
         Called with the number of rows done after each block.
+    block_rows
+        Rows of a block.
 
     Raises
     ------
@@ -46,14 +49,14 @@ def full_pass(
     """
     total: Any = None
     running: Any = None  # the device works on one block while the next is cut
-    for start, rows, is_row in _padded_blocks(data):
+    for start, rows, is_row in _padded_blocks(data, block_rows):
         begun = _of_block(function, arguments, rows, is_row)
         total, running = _plus(total, running), begun
         if progress is not None:
-            progress(min(start + _BLOCK_ROWS, data.num_rows))
+            progress(min(start + block_rows, data.num_rows))
     total = _plus(total, running)
     if not _is_finite(total):
-        raise ValueError(_name_the_block(data, function, arguments))
+        raise ValueError(_name_the_block(data, function, arguments, block_rows))
     return total
 
 
@@ -75,8 +78,8 @@ def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.asarray(one + other)  # of two scalars NumPy would make a number
 
 
-def _padded_blocks(data: DataSource) -> Any:
-    size = min(_BLOCK_ROWS, data.num_rows)
+def _padded_blocks(data: DataSource, block_rows: int) -> Any:
+    size = min(block_rows, data.num_rows)
     for start, rows in data.blocks(size):
         count = len(jax.tree.leaves(rows)[0])
         if count < size:  # the first row again, so that a padded row is like any other
@@ -90,8 +93,10 @@ def _is_finite(tree: PyTree) -> bool:
     return all(np.isfinite(x).all() for x in jax.tree.leaves(tree))
 
 
-def _name_the_block(data: DataSource, function: Callable, arguments: PyTree) -> str:
-    for start, rows, is_row in _padded_blocks(data):
+def _name_the_block(
+    data: DataSource, function: Callable, arguments: PyTree, block_rows: int
+) -> str:
+    for start, rows, is_row in _padded_blocks(data, block_rows):
         if not _is_finite(_of_block(function, arguments, rows, is_row)):
             end = start + int(is_row.sum()) - 1
             return (

@@ -10,7 +10,6 @@ from typing import Any
 import jax
 
 from coremcmc.algorithm.start import Start
-from coremcmc.algorithm.stopping import Stopping
 from coremcmc.base import DataSource, Model, Position
 from coremcmc.data import as_data_source
 from coremcmc.files import check_writable
@@ -19,7 +18,7 @@ from coremcmc.fitting.progress import PassBar
 from coremcmc.fitting.result import Fit
 from coremcmc.fitting.run import Run, save_or_warn
 from coremcmc.fitting.settings import (
-    Pacing,
+    Limits,
     Settings,
     check_seed,
     is_informed,
@@ -56,8 +55,7 @@ def fit(
     control_variate: bool | None = None,
     num_draws: int | None = None,
     certificate: bool | str | None = None,
-    stopping: Stopping | None = None,
-    pacing: Pacing | None = None,
+    limits: Limits | None = None,
     checkpoint: str | os.PathLike | None = None,
     checkpoint_every: float | int = 30.0,
     resume: bool = False,
@@ -124,10 +122,9 @@ def fit(
         judges without a pass, from some of the rows and the control variate, and tells the noise
         of that (where no mode is found there is none, and a pass is made); so does ``True`` where
         there are more than 200 million rows.
-    stopping
-        Settings of ``num_iterations="auto"``: when it looks at itself, what it calls settled.
-    pacing
-        Settings of the pieces that a run is cut into; no result depends on them.
+    limits
+        Sizes and thresholds inside the parts, :class:`coremcmc.fitting.settings.Limits`, which few
+        need.
     checkpoint
         File to save to every ``checkpoint_every`` seconds and at the end. A fit in itself: see
         :meth:`coremcmc.Fit.load`.
@@ -166,8 +163,7 @@ def fit(
         "control_variate": control_variate,
         "num_draws": num_draws,
         "certificate": certificate,
-        "stopping": stopping,
-        "pacing": pacing,
+        "limits": limits,
     }
     if isinstance(coreset_size, str):
         return _grow(
@@ -190,7 +186,15 @@ def fit(
     if settings.certificate:
         with PassBar("judging the coreset", data.num_rows, progress) as bar:
             estimate = run.control if wants_estimate(settings, data) else None
-            found = result.certify(model, data, laplace=laplace, control=estimate, progress=bar)
+            found = result.certify(
+                model,
+                data,
+                laplace=laplace,
+                control=estimate,
+                judging=settings.limits.certificate,
+                search=settings.limits.mode,
+                progress=bar,
+            )
         result = dataclasses.replace(result, certificate=found)
     before = 0.0 if saved is None else saved.seconds
     result = dataclasses.replace(result, seconds=before + time.monotonic() - began)
@@ -217,7 +221,8 @@ def prepare(
         return settings, Start(chosen, None, given), None
     try:
         with PassBar("reading the data", data.num_rows, progress) as bar:
-            guide = consult(model, data, size, seed, bar)
+            limits = settings.limits
+            guide = consult(model, data, size, seed, bar, search=limits.mode, passes=limits.control)
     except NoModeError as error:
         warnings.warn(
             f"{error} Going on without it: uniform rows, plain subsampling, and a kernel that "

@@ -4,7 +4,7 @@ Its faces (report, summary, ArviZ) live in the room above, and are imported when
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +19,6 @@ from coremcmc.data import as_data_source
 from coremcmc.diagnostics import average_squared_z, latter_half_means
 from coremcmc.files import check_writable
 from coremcmc.fitting.checkpoint import prefixed, read_archive, unprefixed, write_archive
-from coremcmc.gradient.control_variate import ControlVariate
 from coremcmc.posterior.mode import Laplace
 from coremcmc.pytrees import aligned, coordinate_names
 
@@ -151,12 +150,12 @@ class Fit:
         data: Any,
         *,
         laplace: Laplace | None = None,
-        control: ControlVariate | None = None,
-        progress: Callable[[int], None] | None = None,
+        **options: Any,
     ) -> Certificate:
         """Judge the coreset by its draws and one pass over the data that it was made from.
 
-        With a control variate, by an estimate in place of the pass.
+        With a control variate, by an estimate in place of the pass; the options are those of
+        :func:`coremcmc.certificate.certify.certify`.
         """
         source = as_data_source(data, model)
         if source.num_rows != self.coreset.num_rows:
@@ -179,8 +178,7 @@ class Fit:
             draws,
             self.position_names,
             laplace,
-            control=control,
-            progress=progress,
+            **options,
         )
 
     @property

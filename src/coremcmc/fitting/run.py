@@ -144,6 +144,7 @@ class Run:
             self.data,
             np.asarray(records.positions)[latter],
             np.asarray(records.control_ratio)[latter],
+            self.settings.limits.control,
         )
         if found is not None:
             self.control, self._revised_at = found, self.iteration
@@ -151,11 +152,11 @@ class Run:
     def train(self, path: Path | None, every: float | int, progress: bool | None) -> None:
         """Run to the end, to Ctrl-C, or to a failure."""
         total = self.settings.num_iterations
-        checks = self.settings.stopping.checks(total)
+        checks = self.settings.limits.stopping.checks(total)
         self._compile_before_large_data()
         feed = self.data.feed()
         saved_at = time.monotonic()
-        budget = self.settings.pacing.first
+        budget = self.settings.limits.pacing.first
         with interrupts() as interrupt, ProgressBar(total, self.iteration, progress) as bar:
             while self.iteration < total and not interrupt.requested:
                 if self.iteration in checks:
@@ -182,12 +183,14 @@ class Run:
     def _has_settled(self) -> bool:
         """Whether more iterations would change little, judged at a fixed iteration."""
         records = _concatenate(self.records, self.state)
-        return self.settings.stopping.settled(records.residual_variance, records.positions).is_done
+        return self.settings.limits.stopping.settled(
+            records.residual_variance, records.positions
+        ).is_done
 
     def _arguments(self, feed: Feed, budget: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of the compiled loop."""
         stop = jnp.asarray(self.settings.num_iterations)
-        pacing = self.settings.pacing
+        pacing = self.settings.limits.pacing
         numbers = self.settings.num_chains * self.state.position_sum.size
         options = {
             "subsample_size": self.settings.subsample_size,
@@ -204,7 +207,7 @@ class Run:
         """
         feed = self.data.abstract_feed()
         size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(feed))
-        if size > self.settings.pacing.large_data:
+        if size > self.settings.limits.pacing.large_data:
             arguments, options = self._arguments(feed, 1)
             run_piece.lower(*arguments, **options).compile()
             with contextlib.suppress(OSError, AttributeError, TypeError):  # where there is glibc
@@ -225,7 +228,7 @@ class Run:
             self.records.append(jax.tree.map(lambda x: np.asarray(x)[kept].copy(), buffer))
             self.draws.append({name: x[kept].copy() for name, x in named.items()})
         done, spent = self.iteration - first, time.monotonic() - began
-        fitting = done * self.settings.pacing.seconds / max(spent, 1e-6)
+        fitting = done * self.settings.limits.pacing.seconds / max(spent, 1e-6)
         return int(np.clip(fitting, 1, 4 * budget)), float(gradient_norm)
 
     def _reason(self, found: Settled) -> str:
@@ -281,7 +284,7 @@ class Run:
         averaged = self.iteration - int(average.older_start)
         mean = average.older_sum / averaged if averaged else last
         records = _concatenate(self.records, state)
-        found = self.settings.stopping.settled(records.residual_variance, records.positions)
+        found = self.settings.limits.stopping.settled(records.residual_variance, records.positions)
         use_average = self.settings.returned_weights == "average"
         if self.settings.returned_weights == "auto":
             use_average = found.is_flat

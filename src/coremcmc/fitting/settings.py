@@ -11,12 +11,16 @@ import optax
 from coremcmc.algorithm.hot_start import HotStart
 from coremcmc.algorithm.stopping import Stopping
 from coremcmc.base import DataSource, Kernel, Model
+from coremcmc.certificate.certify import Judging
+from coremcmc.gradient.control_passes import ControlPasses
 from coremcmc.identity import describe
 from coremcmc.kernels.given import as_kernel
 from coremcmc.optimizers import OPTIMIZERS
+from coremcmc.posterior.mode import ModeSearch
 
 __all__ = [
     "PRESETS",
+    "Limits",
     "Pacing",
     "Settings",
     "check_seed",
@@ -53,6 +57,31 @@ class Pacing:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Sizes and thresholds inside the parts of a fit, which few need: settings of each part.
+
+    Parameters
+    ----------
+    stopping
+        When a run looks at itself, and what it calls settled.
+    pacing
+        How a run is cut into pieces, which no result depends on.
+    mode
+        How the mode is looked for.
+    control
+        How a control variate is made, and when it is made anew.
+    certificate
+        How the result is judged.
+    """
+
+    stopping: Stopping = Stopping()
+    pacing: Pacing = Pacing()
+    mode: ModeSearch = ModeSearch()
+    control: ControlPasses = ControlPasses()
+    certificate: Judging = Judging()
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings of a fit. The defaults are the paper's recipe.
 
@@ -75,8 +104,7 @@ class Settings:
     stops_early: bool = False
     num_draws: int = 0
     certificate: bool | str = False
-    stopping: Stopping = Stopping()
-    pacing: Pacing = Pacing()
+    limits: Limits = Limits()
 
     @property
     def is_guided(self) -> bool:
@@ -107,8 +135,8 @@ class Settings:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for files and messages."""
-        names = [field.name for field in dataclasses.fields(self) if field.name != "pacing"]
-        plain = {name: getattr(self, name) for name in names}
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        plain["limits"] = dataclasses.replace(self.limits, pacing=Pacing())  # shapes no result
         simple = (int, float, str, type(None))
         return {k: v if isinstance(v, simple) else describe(v) for k, v in plain.items()}
 
@@ -172,9 +200,8 @@ def resolve(
         options["hot_start"] = (settings.hot_start or HotStart()) if hot_start else None
     elif hot_start is not None and not isinstance(hot_start, HotStart):
         raise ValueError(f"hot_start must be True, False or a HotStart, not {hot_start!r}.")
-    for name, kind in (("stopping", Stopping), ("pacing", Pacing)):
-        if not isinstance(options.get(name, kind()), kind):
-            raise ValueError(f"{name} must be a {kind.__name__}, not {options[name]!r}.")
+    if not isinstance(options.get("limits", Limits()), Limits):
+        raise ValueError(f"limits must be Limits(...), not {options['limits']!r}.")
     settings = dataclasses.replace(settings, **options)
 
     num_rows = data.num_rows
@@ -185,7 +212,7 @@ def resolve(
     if "subsample_size" not in options:
         subsample_size = min(subsample_size, num_rows)
     stops_early = _is(settings.num_iterations, "auto")
-    num_iterations = settings.stopping.longest if stops_early else settings.num_iterations
+    num_iterations = settings.limits.stopping.longest if stops_early else settings.num_iterations
     num_iterations = _count("num_iterations", num_iterations, 1, 2**53)
     thin = settings.thin
     if thin is None:

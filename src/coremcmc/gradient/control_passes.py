@@ -1,5 +1,7 @@
 """Control variates from passes over the data: made before the training, and mended during it."""
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,12 +12,29 @@ from coremcmc.gradient.control_variate import ControlVariate, row_spreads
 from coremcmc.posterior.derivatives import Derivatives, SumDerivatives, prepared
 from coremcmc.pytrees import flatten, unflatten
 
-__all__ = ["BLOCK_ROWS", "NUM_EXACT", "Largest", "make_control", "revised", "spreads"]
+__all__ = ["ControlPasses", "Largest", "make_control", "revised", "spreads"]
 
-BLOCK_ROWS = 1 << 14
-NUM_EXACT = 500
-_SPREAD_DRAWS = 12
-_ELSEWHERE = 1.0  # average squared distance of the chains from the centre, in posterior sds
+
+@dataclass(frozen=True)
+class ControlPasses:
+    """Settings of the passes that make a control variate, and of when it is made anew.
+
+    Parameters
+    ----------
+    num_exact
+        Rows with the largest Taylor remainders, which are evaluated in every iteration.
+    block_rows
+        Rows of a block of a pass.
+    spread_draws
+        Draws over which a row's remainder is judged when the control variate moves.
+    elsewhere
+        Average squared distance of the chains from its centre, in posterior sds, at which it does.
+    """
+
+    num_exact: int = 500
+    block_rows: int = 1 << 14
+    spread_draws: int = 12
+    elsewhere: float = 1.0
 
 
 def make_control(
@@ -47,6 +66,7 @@ def revised(
     data: DataSource,
     positions: np.ndarray,
     control_ratio: np.ndarray,
+    passes: ControlPasses = ControlPasses(),
 ) -> ControlVariate | None:
     """Move the control variate to where the chains live, or switch it off; None if it is well.
 
@@ -63,8 +83,8 @@ def revised(
     mean, sd = flat.mean(axis=0), flat.std(axis=0)
     step = (mean - flatten(control.centre)) / np.where(sd > 0, sd, 1.0)
     is_off = float(control.strength) == 0.0
-    if np.mean(np.square(step)) > _ELSEWHERE or (is_off and np.abs(step).max() > 0):
-        moved = _moved(control, model, data, mean, flat)
+    if np.mean(np.square(step)) > passes.elsewhere or (is_off and np.abs(step).max() > 0):
+        moved = _moved(control, model, data, mean, flat, passes)
         if moved is not None:
             return moved
     if not is_off and np.median(control_ratio) > 1.0:
@@ -73,7 +93,12 @@ def revised(
 
 
 def _moved(
-    control: ControlVariate, model: Model, data: DataSource, mean: np.ndarray, flat: np.ndarray
+    control: ControlVariate,
+    model: Model,
+    data: DataSource,
+    mean: np.ndarray,
+    flat: np.ndarray,
+    passes: ControlPasses,
 ) -> ControlVariate | None:
     """Take the chains' mean for the new centre; None where the sum overflows there."""
     centre = unflatten(mean, control.centre)
@@ -81,11 +106,12 @@ def _moved(
         likelihood = full_pass(data, SumDerivatives(model), centre)
     except ValueError:
         return None
-    few = flat[np.linspace(0, len(flat) - 1, _SPREAD_DRAWS).astype(int)]
+    few = flat[np.linspace(0, len(flat) - 1, passes.spread_draws).astype(int)]
     draws = unflatten(few, control.centre)
-    largest, total = Largest(min(NUM_EXACT, data.num_rows)), np.zeros(2)
-    for start, rows in data.blocks(min(BLOCK_ROWS, data.num_rows)):
-        variance, remainder = spreads(model, centre, draws, rows, data.num_rows)
+    largest, total = Largest(min(passes.num_exact, data.num_rows)), np.zeros(2)
+    size = min(passes.block_rows, data.num_rows)
+    for start, rows in data.blocks(size):
+        variance, remainder = spreads(model, centre, draws, rows, size)
         total += variance.sum(), remainder.sum()
         largest.add(remainder, np.arange(start, start + len(remainder)), remainder)
     left = max(total[1] - largest.values.sum(), 0.0)
@@ -114,11 +140,11 @@ class Largest:
 
 
 def spreads(
-    model: Model, centre: Position, draws: Position, rows: Rows, num_rows: int
+    model: Model, centre: Position, draws: Position, rows: Rows, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Variances over the draws of ℓ_n and of its Taylor remainder; fixed shapes, padded."""
+    """Variances over the draws of ℓ_n and of its Taylor remainder, padded to ``size`` rows."""
     count = len(jax.tree.leaves(rows)[0])
-    size = min(BLOCK_ROWS, num_rows) if count > 64 else count
+    size = size if count > 64 else count
     if count < size:
         rows = jax.tree.map(
             lambda x: np.concatenate([x, np.repeat(x[:1], size - count, axis=0)]), rows

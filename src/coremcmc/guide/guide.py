@@ -10,19 +10,18 @@ import jax
 import numpy as np
 
 from coremcmc.base import DataSource, Model, Position
-from coremcmc.gradient.control_passes import BLOCK_ROWS, NUM_EXACT, Largest, make_control, spreads
+from coremcmc.gradient.control_passes import ControlPasses, Largest, make_control, spreads
 from coremcmc.gradient.control_variate import ControlVariate, EstimatedSums
 from coremcmc.guide.importance import near_posterior
 from coremcmc.guide.informed_rows import InformedRows
 from coremcmc.guide.least_squares_weights import NUM_DRAWS, enough_rows, fitted_weights
 from coremcmc.posterior.mode import (
     Laplace,
-    NoModeError,
+    ModeSearch,
     first_position,
-    is_too_large,
     laplace_approximation,
 )
-from coremcmc.pytrees import flatten, unflatten
+from coremcmc.pytrees import unflatten
 from coremcmc.selection import Selected
 
 __all__ = ["Guide", "consult", "make_guide"]
@@ -98,16 +97,15 @@ def consult(
     coreset_size: int,
     seed: int,
     progress: Callable[[int], None] | None = None,
+    *,
+    search: ModeSearch = ModeSearch(),
+    passes: ControlPasses = ControlPasses(),
 ) -> Guide:
     """Make the passes; :class:`coremcmc.posterior.mode.NoModeError` where there is no mode."""
     few = data.take(np.arange(min(2, data.num_rows)))
     start = first_position(model, few, seed)
     rng = np.random.default_rng([seed, 2])
-    try:
-        return make_guide(model, data, coreset_size, start, rng, progress)
-    except NoModeError as error:
-        error.is_large = is_too_large(len(flatten(start)))
-        raise
+    return make_guide(model, data, coreset_size, start, rng, progress, search=search, passes=passes)
 
 
 def make_guide(
@@ -117,18 +115,22 @@ def make_guide(
     start: Position,
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
+    *,
+    search: ModeSearch = ModeSearch(),
+    passes: ControlPasses = ControlPasses(),
 ) -> Guide:
     """Make the passes; :class:`coremcmc.posterior.mode.NoModeError` where there is no mode."""
-    laplace = laplace_approximation(model, data, start, progress=progress)
+    laplace = laplace_approximation(model, data, start, search=search, progress=progress)
     num_rows = data.num_rows
     num_draws = _SPREAD_DRAWS if num_rows <= _MANY_ROWS else _FEW_SPREAD_DRAWS
     draws = unflatten(laplace.draw(rng, num_draws), laplace.position)
+    size = min(passes.block_rows, num_rows)
     choice = InformedRows(rng, coreset_size, num_rows)
-    largest = Largest(min(NUM_EXACT, num_rows))
+    largest = Largest(min(passes.num_exact, num_rows))
     total = np.zeros(2)  # Σ var(ℓ_n), Σ var(remainder_n)
-    for start_row, rows in data.blocks(min(BLOCK_ROWS, num_rows)):
+    for start_row, rows in data.blocks(size):
         count = len(jax.tree.leaves(rows)[0])
-        variance, remainder = spreads(model, laplace.position, draws, rows, num_rows)
+        variance, remainder = spreads(model, laplace.position, draws, rows, size)
         index = np.arange(start_row, start_row + count)
         total += variance.sum(), remainder.sum()
         largest.add(remainder, index, remainder)
@@ -136,7 +138,7 @@ def make_guide(
         if progress is not None:
             progress(start_row + count)
     chosen = choice.indices
-    variance, _ = spreads(model, laplace.position, draws, data.take(chosen), num_rows)
+    variance, _ = spreads(model, laplace.position, draws, data.take(chosen), size)
     left = max(total[1] - largest.values.sum(), 0.0)
     ratio = float(total[0] / left) if left > 0 else np.inf
     exact, selected = np.sort(largest.index), choice.selected(np.sqrt(variance))

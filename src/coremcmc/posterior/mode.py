@@ -17,18 +17,15 @@ from coremcmc.pytrees import flatten, prepared, unflatten
 
 __all__ = [
     "Laplace",
+    "ModeSearch",
     "NoModeError",
     "first_position",
-    "is_too_large",
     "laplace_approximation",
     "newton",
 ]
 
 _MAX_PASSES = 150
 _MAX_HALVINGS = 30
-_PILOT_ROWS = 1 << 14
-_COSTLY_HESSIAN = 50  # dimensions; a linear predictor's Hessian is one matrix product
-_MOST_DIMENSIONS = 2_000
 _TOLERANCE = 1e-6  # of a Newton step, in posterior standard deviations
 _TOO_FLAT = 100.0  # the smallest posterior sd, relative to the mode
 _FLOOR = 1e-10  # of the curvature's eigenvalues, relative to the largest
@@ -40,7 +37,30 @@ class NoModeError(ValueError):
     ``is_large`` tells that it was not looked for: the parameters are too many for a matrix.
     """
 
-    is_large = False
+    def __init__(self, message: str, *, is_large: bool = False):
+        super().__init__(message)
+        self.is_large = is_large
+
+
+@dataclass(frozen=True)
+class ModeSearch:
+    """Settings of the search for a mode.
+
+    Parameters
+    ----------
+    pilot_rows
+        Where there are more than four times as many rows, so many give a start for all.
+    costly_hessian
+        Parameters above which L-BFGS comes before Newton's method, unless a linear predictor makes
+        the Hessian one matrix product.
+    most_parameters
+        Above so many a matrix with a row and a column for each is too large, and no mode is
+        looked for.
+    """
+
+    pilot_rows: int = 1 << 14
+    costly_hessian: int = 50
+    most_parameters: int = 2_000
 
 
 @dataclass(frozen=True)
@@ -86,6 +106,7 @@ def laplace_approximation(
     data: DataSource,
     start: Position,
     *,
+    search: ModeSearch = ModeSearch(),
     progress: Callable[[int], None] | None = None,
 ) -> Laplace:
     """Find the mode by Newton's method, on some of the rows first, then on all of them.
@@ -99,17 +120,20 @@ def laplace_approximation(
     if not model.is_continuous:
         raise NoModeError(f"{type(model).__name__} has discrete parameters, and so no mode.")
     dimension = len(flatten(start))
-    if is_too_large(dimension):
+    if dimension > search.most_parameters:
         raise NoModeError(
             f"{type(model).__name__} has {dimension:,} parameters, too many for a matrix of second "
-            f"derivatives (at most {_MOST_DIMENSIONS:,})."
+            f"derivatives (at most {search.most_parameters:,}).",
+            is_large=True,
         )
     function = SumDerivatives(model)
     _require_derivatives(function, data, start)
-    is_costly = dimension > _COSTLY_HESSIAN and not isinstance(model, LinearPredictorModel)
+    is_costly = dimension > search.costly_hessian and not isinstance(model, LinearPredictorModel)
     num_rows = data.num_rows
-    if num_rows > 4 * _PILOT_ROWS:  # every so many-th row: a good start for a few small passes
-        chosen = np.unique(np.linspace(0, num_rows - 1, _PILOT_ROWS).astype(np.int64))
+    if (
+        num_rows > 4 * search.pilot_rows
+    ):  # every so many-th row: a good start for a few small passes
+        chosen = np.unique(np.linspace(0, num_rows - 1, search.pilot_rows).astype(np.int64))
         pilot, scale = MemoryData(data.take(chosen)), num_rows / len(chosen)
         if is_costly:
             start = climb_without_hessian(model, _sums(SumGradient(model), pilot, scale), start)
@@ -127,11 +151,6 @@ def laplace_approximation(
 def first_position(model: Model, few_rows: Rows, seed: Any) -> Position:
     """Where the model itself starts; of the rows, as stored, only the shapes matter."""
     return model.initial_position(jax.random.key(seed), prepared(model, few_rows))
-
-
-def is_too_large(dimension: int) -> bool:
-    """Whether there are too many parameters for a matrix with a row and a column for each."""
-    return dimension > _MOST_DIMENSIONS
 
 
 def _sums(
