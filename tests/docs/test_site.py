@@ -41,7 +41,10 @@ def documented(site):
 
 @pytest.mark.slow
 def test_every_public_name_is_documented(documented):
-    assert {f"coremcmc.{name}" for name in coremcmc.__all__} <= documented
+    modules = {name for name in coremcmc.__all__ if inspect.ismodule(getattr(coremcmc, name))}
+    assert modules <= set(MODULES)  # whose names are asked for below
+    names = set(coremcmc.__all__) - modules - {"__version__"}
+    assert {f"coremcmc.{name}" for name in names} <= documented
     for module in MODULES:
         names = importlib.import_module(f"coremcmc.{module}").__all__
         wanted = {f"coremcmc.{module}.{name}" for name in names} - {"coremcmc.optimizers.hot_dog"}
