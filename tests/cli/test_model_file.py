@@ -8,7 +8,7 @@ import pytest
 
 import coremcmc
 from coremcmc.cli.model_file import model_from_file
-from coremcmc.cli.plain_model import from_plain, to_plain
+from coremcmc.models.names import from_plain, to_plain
 
 TABLE = pandas.DataFrame({"y": [0.5, 1.5, 2.5], "group": ["a", "b", "a"], "flag": [True] * 3})
 GOOD = """

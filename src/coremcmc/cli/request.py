@@ -12,12 +12,12 @@ import numpy as np
 
 from coremcmc.base import Model
 from coremcmc.cli.model_file import load_named, model_from_file
-from coremcmc.cli.plain_model import from_plain, to_plain
 from coremcmc.cli.run_folder import fingerprint_of_files
 from coremcmc.data import as_data_source
 from coremcmc.data.tables import read_table, table_files
 from coremcmc.fitting.settings import check_seed, resolve
 from coremcmc.models.formula import from_formula
+from coremcmc.models.names import from_plain, to_plain
 from coremcmc.pytrees import example_position
 from coremcmc.version import __version__
 
