@@ -78,7 +78,7 @@ def test_the_modules_are_those_that_a_job_computes_with(task):
     }
     assert {type(task.model).__name__, "CoresetMCMC", "hot_dog", "prodigy", "dadapt_sgd"} <= defined
     assert {"hot_start_statistic", "gated", "constrained", "HitAndRun", "Target"} <= defined
-    assert {"plain_totals", "kl_gradient_from_totals", "distinct_indices", "Stratified"} <= defined
+    assert {"plain_totals", "kl_gradient", "distinct_indices", "Stratified"} <= defined
     assert {"build_program", "one_of", "tables_of", "near_least_squares"} <= defined
     assert not {"fit", "Fit", "Run", "from_pymc", "from_formula", "HTML", "read_table"} & defined
     assert len(found) == len(set(found)) < 60
