@@ -1,5 +1,6 @@
 """The default preset from end to end: what it returns, keeps, falls back to and refuses."""
 
+import dataclasses
 import signal
 
 import jax
